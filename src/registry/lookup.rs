@@ -8,13 +8,15 @@ use std::time::Duration;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use mullion_engine::model::image::{ImageRef, Platforms};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::registry::client::HttpClient;
 use crate::registry::credentials::{Credentials, CredentialsKey, Login};
-use crate::registry::outcome::{LookupError, Outcomes, RegistryOutcome};
+use crate::registry::outcome::{LookupError, RegistryOutcome};
 use crate::registry::settings::RegistrySettings;
 use crate::registry::source::{ImageAnswer, LookupFailure, RegistrySource, Revision, Target};
 use crate::telemetry::LogLimit;
@@ -38,7 +40,7 @@ struct Inner {
     paused: Cache<Box<str>, PausedHost>,
     look_ups: Mutex<RunningLookups>,
     background: Semaphore,
-    outcomes: Outcomes,
+    outcomes: Family<RegistryOutcome, Counter>,
     refusal_log: LogLimit,
 }
 
@@ -93,11 +95,24 @@ impl fmt::Debug for RegistryClient {
 impl RegistryClient {
     /// Reads the certificates. Sends no request.
     pub fn new(settings: RegistrySettings) -> anyhow::Result<Self> {
-        let client = HttpClient::new(&settings)?;
-        Ok(Self::with_source(settings, Box::new(client)))
+        Self::counted_in(settings, Family::default())
     }
 
-    fn with_source(settings: RegistrySettings, source: Box<dyn RegistrySource>) -> Self {
+    /// Does the same as [`new`](Self::new), and counts each outcome in `outcomes`.
+    pub fn counted_in(settings: RegistrySettings, outcomes: Family<RegistryOutcome, Counter>) -> anyhow::Result<Self> {
+        let client = HttpClient::new(&settings)?;
+        Ok(Self::with_source(settings, Box::new(client), outcomes))
+    }
+
+    fn with_source(
+        settings: RegistrySettings,
+        source: Box<dyn RegistrySource>,
+        outcomes: Family<RegistryOutcome, Counter>,
+    ) -> Self {
+        // All exist from the start, as zero.
+        for outcome in RegistryOutcome::ALL {
+            drop(outcomes.get_or_create(outcome));
+        }
         let cache = Cache::builder()
             .max_capacity(settings.cache_entries)
             .weigher(|_: &Key, cached: &Arc<Cached>| cached.weight())
@@ -109,7 +124,7 @@ impl RegistryClient {
             paused: Cache::builder().max_capacity(MAX_PAUSED_HOSTS).eviction_policy(EvictionPolicy::lru()).build(),
             look_ups: Mutex::default(),
             background: Semaphore::new(settings.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
-            outcomes: Outcomes::default(),
+            outcomes,
             refusal_log: LogLimit::default(),
             settings,
         }))
@@ -118,7 +133,7 @@ impl RegistryClient {
     /// The fresh result in the cache. Does not wait.
     pub fn known(&self, image: &ImageRef<'_>, credentials: &Credentials) -> Option<Arc<Platforms>> {
         let found = self.0.fresh(&Key::new(image, credentials))?.answer.clone().ok()?;
-        self.0.outcomes.count(RegistryOutcome::Hit);
+        self.0.outcomes.get_or_create(&RegistryOutcome::Hit).inc();
         Some(found.platforms)
     }
 
@@ -157,12 +172,12 @@ impl RegistryClient {
         let key = Key::new(image, credentials);
         let mut look_up = match self.join(key, image, credentials, Urgency::Awaited) {
             Joined::Known(cached) => {
-                self.0.outcomes.count(RegistryOutcome::Hit);
+                self.0.outcomes.get_or_create(&RegistryOutcome::Hit).inc();
                 return cached.answer.clone();
             }
             Joined::Running(look_up) => look_up,
             Joined::Full => {
-                self.0.outcomes.count(RegistryOutcome::Dropped);
+                self.0.outcomes.get_or_create(&RegistryOutcome::Dropped).inc();
                 return Err(LookupError::Busy);
             }
         };
@@ -178,13 +193,13 @@ impl RegistryClient {
     #[allow(clippy::needless_pass_by_value, reason = "callers are done with them")]
     pub fn want(&self, image: ImageRef<'_>, credentials: Credentials) {
         if let Joined::Full = self.join(Key::new(&image, &credentials), &image, &credentials, Urgency::Background) {
-            self.0.outcomes.count(RegistryOutcome::Dropped);
+            self.0.outcomes.get_or_create(&RegistryOutcome::Dropped).inc();
         }
     }
 
-    /// How often each outcome occurred since the start.
-    pub fn outcomes(&self) -> [(RegistryOutcome, u64); RegistryOutcome::ALL.len()] {
-        self.0.outcomes.read()
+    /// How often an outcome occurred since the start.
+    pub fn count_of(&self, outcome: RegistryOutcome) -> u64 {
+        self.0.outcomes.get_or_create(&outcome).get()
     }
 
     /// Look-ups that wait or run.
@@ -261,7 +276,7 @@ impl Inner {
             }
         };
         let outcome = RegistryOutcome::of(&answer);
-        self.outcomes.count(outcome);
+        self.outcomes.get_or_create(&outcome).inc();
         let reason = answer.as_ref().err().map(ToString::to_string).unwrap_or_default();
         if let Err(LookupError::Refused(reason)) = &answer
             && let Some(omitted) = self.refusal_log.pass(std::time::Instant::now())
@@ -460,7 +475,7 @@ mod tests {
 
     fn registries(settings: RegistrySettings) -> (RegistryClient, Arc<Scripted>) {
         let script = Arc::new(Scripted::default());
-        (RegistryClient::with_source(settings, Box::new(Shared(script.clone()))), script)
+        (RegistryClient::with_source(settings, Box::new(Shared(script.clone())), Family::default()), script)
     }
 
     fn opened(settings: RegistrySettings) -> (RegistryClient, Arc<Scripted>) {
@@ -482,7 +497,7 @@ mod tests {
     }
 
     fn counted(registries: &RegistryClient, outcome: RegistryOutcome) -> u64 {
-        registries.outcomes()[outcome as usize].1
+        registries.count_of(outcome)
     }
 
     type Found = Result<Arc<Platforms>, LookupError>;

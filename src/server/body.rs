@@ -20,8 +20,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::server::body_limits::BodyLimits;
 use crate::server::deadline::RequestDeadline;
 use crate::server::memory_pool::{MemoryPool, RequestClass, Reservation};
-use crate::server::rejected_request::RejectedRequest;
-use crate::telemetry::BadRequest;
+use crate::server::rejected_request::{BadRequest, RejectedRequest};
 
 /// How much of a Content-Type is quoted, in characters.
 const QUOTED: usize = 80;

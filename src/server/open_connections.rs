@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::server::connection_limits::ConnectionLimits;
-use crate::telemetry::ConnectionClose;
+use crate::server::metrics::ConnectionClose;
 
 /// All open connections of one port.
 #[derive(Debug)]

@@ -17,7 +17,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mullion_engine::admission::{AUDIT_LIMIT, Denial, DenialCause};
+use mullion_engine::admission::{AUDIT_LIMIT, Denial, DenialCause, DenialStatus, ReviewResponse};
 use mullion_engine::model::text::{list_within, shorten};
 use mullion_policy::{ConfigMapFault, ConfigMapReview, PolicyMap, holds_policies, render_warnings};
 use serde_json::{Map, Value};
@@ -25,9 +25,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::minor_release::MinorRelease;
 use crate::server::{RequestClass, Reservation, Unreserved};
-use crate::telemetry::{PolicyOutcome, RequestDecision};
-use crate::webhook::audit::{PANICKED, PANICKED_TEXT, UNREADABLE, json_type};
-use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse, DenialStatus};
+use crate::webhook::audit::{mark_panicked, unreadable};
+use crate::webhook::envelope::AdmissionRequest;
+use crate::webhook::metrics::{PolicyOutcome, RequestDecision};
 use crate::webhook::state::WebhookState;
 
 /// Audit annotation: the places of the faults, as `default.yaml:12:5`.
@@ -78,14 +78,13 @@ pub(crate) async fn review(
     state: &WebhookState,
     request: &AdmissionRequest,
     budget: Duration,
-) -> (RequestDecision, AdmissionResponse) {
+) -> (RequestDecision, ReviewResponse) {
     // A quarter of the time is left for the response.
     let deadline = Instant::now() + budget.mul_f64(0.75);
     let (object, old) = (&request.object, &request.old_object);
-    let mut response = AdmissionResponse::default();
+    let mut response = ReviewResponse::default();
     if !object.is_object() {
-        response.audit.insert(UNREADABLE, format!("request.object is {}, expected a ConfigMap", json_type(object)));
-        return (RequestDecision::Unreadable, response);
+        return unreadable(object, "ConfigMap");
     }
     let name = display_name(object);
     if !holds_policies(object) {
@@ -139,7 +138,7 @@ pub(crate) async fn review(
             (PolicyOutcome::Newer, RequestDecision::Allowed, faults)
         }
         Ok((ConfigMapReview::Broken(faults), ..)) => {
-            (response.denial, response.denial_status) = (Some(denial(&name, &faults)), DenialStatus::Invalid);
+            response.denial = Some(denial(&name, &faults));
             response.warnings.insert(0, DENIED.to_owned());
             (PolicyOutcome::Broken, RequestDecision::Denied, faults)
         }
@@ -156,7 +155,7 @@ pub(crate) async fn review(
                 Unreviewed::Late => ("there was no time", RequestDecision::Skipped),
                 Unreviewed::TooLong => ("they are too long", RequestDecision::Skipped),
                 Unreviewed::Panicked => {
-                    response.audit.insert(PANICKED, PANICKED_TEXT.to_owned());
+                    mark_panicked(&mut response);
                     ("internal error, please report it", RequestDecision::Panicked)
                 }
             };
@@ -250,7 +249,7 @@ fn denial(name: &str, faults: &[ConfigMapFault]) -> Denial {
         message.push_str(&text);
         causes.push(DenialCause { reason: CAUSE, field: "data".to_owned(), message: text });
     }
-    Denial { message, causes }
+    Denial { status: DenialStatus::Invalid, message, causes }
 }
 
 /// `default.yaml:12:5: what is wrong (what to do)`, on one line.

@@ -19,8 +19,8 @@ use mullion_engine::model::settings::Lookup;
 use mullion_policy::{PolicySet, RegistryPolicy};
 use tokio::time::Instant;
 
-use crate::telemetry::{LookupOutcome, WebhookMetrics};
 use crate::webhook::envelope::{NamespaceName, SecretName};
+use crate::webhook::metrics::{LookupOutcome, RequestMetrics};
 
 /// The longest time that a review waits for registries.
 const LONGEST: Duration = Duration::from_millis(800);
@@ -50,9 +50,6 @@ pub trait PlatformSource: fmt::Debug + Send + Sync {
         secrets: &'a PullSecrets,
         deadline: Instant,
     ) -> PlatformFuture<'a>;
-
-    /// How often each kind of result was returned since the start, for metrics.
-    fn outcomes(&self) -> Vec<(&'static str, u64)>;
 }
 
 /// The pull secrets in a pod, with which its images are looked up. A pod with other secrets never gets the result.
@@ -199,15 +196,16 @@ pub(crate) async fn look_up(
     secrets: &PullSecrets,
     lookup: Lookup,
     deadline: Instant,
-    metrics: &WebhookMetrics,
+    metrics: &RequestMetrics,
 ) -> KnownImages {
+    let count = |outcome| metrics.image_lookups.get_or_create(&outcome).inc();
     let mut found = KnownImages::new();
     let mut missing = Vec::new();
     let references = wanted.iter().filter_map(|text| Some((text, ImageRef::parse(text).ok()?)));
     for (text, image) in references {
         match source.known(&image, secrets) {
             Some(platforms) => {
-                metrics.image_lookup(LookupOutcome::Known);
+                count(LookupOutcome::Known);
                 found.insert(text.clone(), platforms);
             }
             None => missing.push((text, image)),
@@ -216,12 +214,12 @@ pub(crate) async fn look_up(
     if lookup == Lookup::Inline {
         let answers = join_all(missing.iter().map(|(_, image)| source.resolve(image, secrets, deadline))).await;
         for ((text, _), answer) in missing.iter().zip(answers) {
-            metrics.image_lookup(if answer.is_some() { LookupOutcome::Resolved } else { LookupOutcome::Late });
+            count(if answer.is_some() { LookupOutcome::Resolved } else { LookupOutcome::Late });
             found.extend(answer.map(|platforms| ((*text).clone(), platforms)));
         }
     } else {
         for (_, image) in &missing {
-            metrics.image_lookup(LookupOutcome::Queued);
+            count(LookupOutcome::Queued);
             source.want(image, secrets);
         }
     }

@@ -16,8 +16,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::cluster::namespace_entry;
 use crate::cluster::reading::{KindApi, NAMESPACES};
-use crate::telemetry::{NamespaceOutcome, WebhookMetrics, in_words};
+use crate::telemetry::{LogLimit, in_words};
 use crate::webhook::envelope::NamespaceName;
+use crate::webhook::metrics::{NamespaceOutcome, RequestMetrics};
 
 /// The longest time that a review waits, and that a read may take.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -66,7 +67,7 @@ impl NamespaceLookups {
         &self,
         name: &NamespaceName,
         deadline: Instant,
-        metrics: &WebhookMetrics,
+        metrics: &RequestMetrics,
     ) -> Option<Arc<Namespace>> {
         let mut answer = self.lookup(name, metrics)?;
         let deadline = deadline.min(Instant::now() + PATIENCE);
@@ -75,7 +76,7 @@ impl NamespaceLookups {
     }
 
     /// The channel that has the result, or will have it.
-    fn lookup(&self, name: &NamespaceName, metrics: &WebhookMetrics) -> Option<channel::Receiver<Answer>> {
+    fn lookup(&self, name: &NamespaceName, metrics: &RequestMetrics) -> Option<channel::Receiver<Answer>> {
         let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lookups.get(name).filter(|known| known.is_valid()) {
             return Some(known.answer.clone());
@@ -99,23 +100,32 @@ impl NamespaceLookups {
 }
 
 /// Reads a namespace from the API server.
-async fn read(api: &KindApi, name: &NamespaceName, metrics: &WebhookMetrics) -> Option<Arc<Namespace>> {
+async fn read(api: &KindApi, name: &NamespaceName, metrics: &RequestMetrics) -> Option<Arc<Namespace>> {
     let (found, outcome) = match timeout(PATIENCE, api.get_metadata(name)).await {
         Ok(Ok(Some(Ok(namespace)))) => (namespace_entry(namespace).1.map(Arc::new), NamespaceOutcome::Found),
         // It exists, but nothing is known of it: as for the watch, which names it.
         Ok(Ok(Some(Err(_)))) => (None, NamespaceOutcome::Failed),
         Ok(Ok(None)) => (None, NamespaceOutcome::Missing),
         Ok(Err(error)) => {
-            metrics.namespace_unread(name, &in_words(&error));
+            log_unread(name, &in_words(&error));
             (None, NamespaceOutcome::Failed)
         }
         Err(_) => {
-            metrics.namespace_unread(name, "the API server did not respond in time");
+            log_unread(name, "the API server did not respond in time");
             (None, NamespaceOutcome::Failed)
         }
     };
-    metrics.namespace_lookup(outcome);
+    metrics.namespace_lookups.get_or_create(&outcome).inc();
     found
+}
+
+/// Logs some of the namespaces that could not be read: any client can send names, and each is read.
+fn log_unread(namespace: &str, error: &str) {
+    static LOG: LogLimit = LogLimit::new();
+    if let Some(omitted) = LOG.pass(std::time::Instant::now()) {
+        let text = "cannot read a new namespace";
+        tracing::warn!(namespace, error, not_logged_since_the_last = omitted, "{text}");
+    }
 }
 
 #[cfg(test)]
@@ -166,7 +176,7 @@ mod tests {
 
     async fn get(namespaces: &NamespaceLookups, name: &str) -> Option<Arc<Namespace>> {
         let name = NamespaceName::new(name).unwrap();
-        namespaces.get(&name, Instant::now() + Duration::from_secs(10), &WebhookMetrics::new()).await
+        namespaces.get(&name, Instant::now() + Duration::from_secs(10), &RequestMetrics::default()).await
     }
 
     #[tokio::test(start_paused = true)]
@@ -209,11 +219,11 @@ mod tests {
         let (namespaces, _) = server(QUICK, 200);
         let late = Instant::now() + QUICK / 2;
         let shop = NamespaceName::new("shop").unwrap();
-        assert!(namespaces.get(&shop, late, &WebhookMetrics::new()).await.is_none());
+        assert!(namespaces.get(&shop, late, &RequestMetrics::default()).await.is_none());
         assert_eq!(Instant::now(), late);
         // A result that is too late for one review is available for the next.
         tokio::time::advance(QUICK).await;
-        assert!(namespaces.get(&shop, Instant::now() + QUICK, &WebhookMetrics::new()).await.is_some());
+        assert!(namespaces.get(&shop, Instant::now() + QUICK, &RequestMetrics::default()).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -13,12 +13,14 @@ use futures::future::join_all;
 use kube::Client;
 use mullion_engine::model::image::{ImageRef, Platforms};
 use mullion_policy::{PullSecretsMode, RegistryPolicy};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::cluster::SlimSecret;
 use crate::cluster::reading::{KindApi, SECRETS};
-use crate::registry::{AddressRule, Credentials, RegistryClient, RegistrySettings};
+use crate::registry::{AddressRule, Credentials, RegistryClient, RegistryOutcome, RegistrySettings};
 use crate::webhook::images::{PlatformFuture, PlatformSource, PullSecrets, SourceFactory};
 
 /// How long credentials are used before they are read again; they stay in use meanwhile. Those of a registry in a cloud
@@ -36,11 +38,15 @@ const READ: Duration = Duration::from_secs(5);
 const WAITING: usize = 64;
 
 /// Creates sources that query registries; without a client for the API server they send no pull secrets. `addresses` is
-/// [`AddressRule::of`], except in tests with registries on loopback.
-pub fn source_factory(client: Option<Client>, addresses: fn(&RegistryPolicy) -> AddressRule) -> SourceFactory {
+/// [`AddressRule::of`], except in tests with registries on loopback. `answers` counts their responses.
+pub fn source_factory(
+    client: Option<Client>,
+    addresses: fn(&RegistryPolicy) -> AddressRule,
+    answers: Family<RegistryOutcome, Counter>,
+) -> SourceFactory {
     Box::new(move |policy| {
         let settings = RegistrySettings { addresses: addresses(policy), ..RegistrySettings::from(policy) };
-        let registries = RegistryClient::new(settings)?;
+        let registries = RegistryClient::counted_in(settings, answers.clone())?;
         let keyring = match (policy.pull_secrets, &client) {
             (PullSecretsMode::Never, _) => None,
             (PullSecretsMode::Pods, Some(client)) => Some(Keyring::new(client.clone())),
@@ -99,10 +105,6 @@ impl PlatformSource for RegistrySource {
             let answer = self.0.registries.resolve(image, &credentials, deadline).await;
             answer.inspect_err(|error| tracing::debug!(image = %image.normalized(), %error, "image unknown")).ok()
         })
-    }
-
-    fn outcomes(&self) -> Vec<(&'static str, u64)> {
-        self.0.registries.outcomes().map(|(outcome, number)| (outcome.name(), number)).into()
     }
 }
 

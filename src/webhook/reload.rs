@@ -8,8 +8,8 @@ use mullion_policy::{PolicyReading, PolicySet};
 use tokio_util::sync::CancellationToken;
 
 use crate::policy_files::{PolicyFileReader, every, read};
+use crate::server::ServerMetrics;
 use crate::server::tls::ClientCa;
-use crate::telemetry::WebhookMetrics;
 use crate::webhook::state::WebhookState;
 
 /// Puts the policies of a reading at `now`, in seconds since 1970, in force. After an invalid reading the earlier
@@ -35,7 +35,8 @@ fn follow_registries(state: &WebhookState, policies: &PolicySet, put: impl FnOnc
     if state.policy_reporter.set_registries(problem.as_deref())
         && let Some(problem) = problem
     {
-        state.metrics.registries_unasked(&problem);
+        let text = "no registry is queried until this is corrected; Mullion uses only the names of images";
+        tracing::error!(problem, "{text}");
     }
 }
 
@@ -61,8 +62,10 @@ pub async fn certificate(
     interval: Duration,
     stop: CancellationToken,
 ) {
-    every(interval, stop, "the certificate files", move || seen = state.certificate.reload(&dir, seen, &state.metrics))
-        .await;
+    every(interval, stop, "the certificate files", move || {
+        seen = state.certificate.reload(&dir, seen, &state.metrics.server)
+    })
+    .await;
 }
 
 /// Reads the authorities of clients at `path` every `interval` until `stop` is canceled; `seen` is the content from
@@ -71,7 +74,7 @@ pub async fn client_ca(
     authorities: Arc<ClientCa>,
     path: PathBuf,
     mut seen: u64,
-    metrics: WebhookMetrics,
+    metrics: ServerMetrics,
     interval: Duration,
     stop: CancellationToken,
 ) {

@@ -58,9 +58,13 @@ async fn start(args: &WebhookArgs, addresses: fn(&RegistryPolicy) -> AddressRule
     state.certificate = certificate;
     state.controller_users = ControllerUsers::new(args.controller_users.clone());
     state.client_ca = client_ca.as_ref().map(|(authorities, _)| Arc::clone(authorities));
-    state.images = ImageSources::made_by(source_factory(client.clone(), addresses));
+    state.images = ImageSources::made_by(source_factory(
+        client.clone(),
+        addresses,
+        state.metrics.requests.registry_answers.clone(),
+    ));
     let state = Arc::new(state);
-    state.metrics.tls_valid(state.certificate.valid().as_ref());
+    state.metrics.server.tls_valid(state.certificate.valid().as_ref());
     let source = tokio::select! {
         source = policies(args, &state, client.clone()) => source?,
         _ = signals.next() => {
@@ -73,7 +77,7 @@ async fn start(args: &WebhookArgs, addresses: fn(&RegistryPolicy) -> AddressRule
     }
     follow_certificate(args, client, seen, &state, &stop)?;
     if let (Some(path), Some((authorities, seen))) = (args.client_ca.clone(), client_ca) {
-        let (metrics, interval) = (state.metrics.clone(), args.reload_interval);
+        let (metrics, interval) = (state.metrics.server.clone(), args.reload_interval);
         tokio::spawn(reload::client_ca(authorities, path, seen, metrics, interval, stop.clone()));
     }
 
@@ -81,8 +85,8 @@ async fn start(args: &WebhookArgs, addresses: fn(&RegistryPolicy) -> AddressRule
     let main = listen(args.bind, "--bind").await?;
     tracing::info!(bind = %main.local_addr()?, admin = %admin.local_addr()?, "serving");
     let changes = if args.fixed_log_level { LogLevelChanges::Never } else { LogLevelChanges::FromPod };
-    let mut admin = AdminThread::start(admin, admin::router(&state, changes), state.metrics.clone())?;
-    let (limits, metrics) = (ConnectionLimits::default(), state.metrics.clone());
+    let mut admin = AdminThread::start(admin, admin::router(&state, changes), state.metrics.server.clone())?;
+    let (limits, metrics) = (ConnectionLimits::default(), state.metrics.server.clone());
     let main_routes = router::router(Arc::clone(&state), BodyLimits::default());
     let mut main = tokio::spawn(serve(main, Some(config), main_routes, limits, metrics, stop.clone()));
 
@@ -122,7 +126,7 @@ fn follow_certificate(
             tokio::spawn(reload::certificate(Arc::clone(state), dir, seen, interval, stop));
         }
         (None, Some(secret), Some(client)) => {
-            let (certificate, metrics) = (Arc::clone(&state.certificate), state.metrics.clone());
+            let (certificate, metrics) = (Arc::clone(&state.certificate), state.metrics.server.clone());
             tokio::spawn(secret::follow(client, secret.clone(), certificate, metrics, stop));
         }
         (None, Some(secret), None) => bail!(

@@ -12,10 +12,10 @@ use crate::cluster::state::MullionState;
 use crate::policy_files::PolicyReporter;
 use crate::server::MemoryPool;
 use crate::server::tls::{Certificate, ClientCa};
-use crate::telemetry::WebhookMetrics;
 use crate::webhook::controller_users::ControllerUsers;
 use crate::webhook::engine_review::{ReviewFunction, review_and_respond};
 use crate::webhook::images::ImageSources;
+use crate::webhook::metrics::WebhookMetrics;
 use crate::webhook::namespaces::NamespaceLookups;
 use crate::webhook::review_stages::BlockingPermits;
 
@@ -55,7 +55,7 @@ pub struct WebhookState {
     /// The review of one workload.
     pub review: ReviewFunction,
     /// Metrics and events.
-    pub metrics: WebhookMetrics,
+    pub metrics: Arc<WebhookMetrics>,
 }
 
 impl WebhookState {
@@ -70,7 +70,7 @@ impl WebhookState {
             snapshot,
             snapshot_synced,
             policies,
-            metrics: WebhookMetrics::about(policy_reporter.clone()),
+            metrics: Arc::new(WebhookMetrics::about(policy_reporter.clone())),
             policy_reporter,
             mullion_state: None,
             namespace: None,

@@ -59,7 +59,7 @@ pub async fn no_review_is_lost_while_slots_are_short(shared: &Shared) -> Result<
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let (routes, stop) = (router::router(Arc::clone(&state), BodyLimits::default()), CancellationToken::new());
-    let serving = serve(listener, Some(Arc::new(tls)), routes, LIMITS, state.metrics.clone(), stop.clone());
+    let serving = serve(listener, Some(Arc::new(tls)), routes, LIMITS, state.metrics.server.clone(), stop.clone());
     let serving = tokio::spawn(serving);
     let registration = WebhookRegistration::new(&format!("https://{address}"), certificate.ca_pem())
         .named(MARK.1)

@@ -7,8 +7,8 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use mullion::server::ConnectionLimits;
 use mullion::server::tls::ClientCa;
-use mullion::telemetry::WebhookMetrics;
 use mullion::webhook::WebhookState;
+use mullion::webhook::metrics::WebhookMetrics;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_policy::PolicySet;
 use rcgen::{
@@ -135,19 +135,19 @@ async fn new_authorities_count_from_the_next_connection() {
         ["", "nothing", &pem[..pem.len() / 2], "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
     {
         std::fs::write(&path, broken).unwrap();
-        let now = authorities.reload(&path, seen, &metrics);
+        let now = authorities.reload(&path, seen, &metrics.server);
         assert_ne!(now, seen);
-        assert_eq!(authorities.reload(&path, now, &metrics), now);
+        assert_eq!(authorities.reload(&path, now, &metrics.server), now);
         seen = now;
     }
     std::fs::remove_file(&path).unwrap();
-    seen = authorities.reload(&path, seen, &metrics);
-    assert_eq!(authorities.reload(&path, seen, &metrics), seen);
+    seen = authorities.reload(&path, seen, &metrics.server);
+    assert_eq!(authorities.reload(&path, seen, &metrics.server), seen);
     assert_eq!(answered().await, [true, false]);
 
     write(&path, &[&new]);
-    seen = authorities.reload(&path, seen, &metrics);
-    assert_eq!(authorities.reload(&path, seen, &metrics), seen);
+    seen = authorities.reload(&path, seen, &metrics.server);
+    assert_eq!(authorities.reload(&path, seen, &metrics.server), seen);
     assert_eq!(answered().await, [false, true]);
     let reloads = |outcome: &str| count(&metrics, &format!("mullion_client_ca_reload_total{{outcome=\"{outcome}\"}}"));
     assert_eq!((reloads("failed"), reloads("loaded")), (5, 1));

@@ -94,10 +94,6 @@ impl PlatformSource for Slow {
         };
         Box::pin(async move { tokio::time::timeout_at(deadline, answer).await.ok() })
     }
-
-    fn outcomes(&self) -> Vec<(&'static str, u64)> {
-        vec![("found", self.cache.lock().unwrap().len() as u64)]
-    }
 }
 
 fn policies(lookup: &str) -> PolicySet {
@@ -166,7 +162,7 @@ async fn in_the_background_the_first_pod_does_not_wait_and_the_second_is_correct
     let metrics =
         send(&admin::router(&state, LogLevelChanges::FromPod), Request::get("/metrics").body(Body::empty()).unwrap())
             .await;
-    assert!(metrics.text().contains("mullion_registry_answers_total{outcome=\"found\"} 1"), "{}", metrics.text());
+    assert!(metrics.text().contains("mullion_image_lookups_total{outcome=\"known\"} 1"), "{}", metrics.text());
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,6 +22,7 @@ use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::image::ImageRef;
 use mullion_engine::model::pod_view::Pod;
 use mullion_policy::{PolicySet, RegistryPolicy};
+use prometheus_client::metrics::family::Family;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -49,10 +50,9 @@ async fn serve(registry: Arc<Registry>) -> String {
 
 /// This does not use `axum::serve`, because the program does not enable its feature.
 async fn axum_serve(listener: TcpListener, router: Router) {
-    use mullion::server::{ConnectionLimits, serve};
-    use mullion::telemetry::WebhookMetrics;
+    use mullion::server::{ConnectionLimits, ServerMetrics, serve};
     let stop = tokio_util::sync::CancellationToken::new();
-    serve(listener, None, router, ConnectionLimits::default(), WebhookMetrics::new(), stop).await;
+    serve(listener, None, router, ConnectionLimits::default(), ServerMetrics::default(), stop).await;
 }
 
 async fn manifest(
@@ -107,7 +107,8 @@ fn state(
     );
     let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
     let mut state = WebhookState::fixed(ClusterSnapshot::default(), policies.clone());
-    state.images = ImageSources::made_by(source_factory(client, addresses));
+    state.images =
+        ImageSources::made_by(source_factory(client, addresses, state.metrics.requests.registry_answers.clone()));
     state.images.follow(&policies, || ()).unwrap();
     state
 }
@@ -339,8 +340,8 @@ async fn only_registries_with_an_allowed_name_and_address_are_asked() {
         drop(guard);
         let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         assert!(text.contains(reason), "{spec}: {text}");
-        let outcomes = state.images.source().unwrap().outcomes();
-        assert!(outcomes.contains(&("refused", 1)), "{outcomes:?}");
+        let text = state.metrics.encode().unwrap();
+        assert!(text.contains("mullion_registry_answers_total{outcome=\"refused\"} 1\n"), "{text}");
     }
     assert_eq!(registry.requests.load(Ordering::SeqCst), 0);
 }
@@ -354,7 +355,7 @@ fn unusable_registry_settings_are_errors() {
         );
         PolicySet::from_files(&[("a.yaml", text)]).unwrap()
     };
-    let images = ImageSources::made_by(source_factory(None, |_| AddressRule::Any));
+    let images = ImageSources::made_by(source_factory(None, |_| AddressRule::Any, Family::default()));
     for (spec, expected) in [
         ("{caFiles: [/nowhere/ca.pem]}", "/nowhere/ca.pem: "),
         ("{pullSecrets: Pods}", "there is no cluster to read Secrets from"),

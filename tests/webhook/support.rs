@@ -103,7 +103,9 @@ pub(crate) fn scripted_engine(
                 field: finding().path,
                 message: "Windows has no numeric user ids".to_owned(),
             }],
+            ..Denial::default()
         });
+        answer.rules = vec!["MUL201"];
     }
     (review, answer)
 }
@@ -228,7 +230,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let router = router::router(Arc::clone(&state), BodyLimits::default());
-        let serving = serve(listener, Some(config), router, limits, state.metrics.clone(), stop.clone());
+        let serving = serve(listener, Some(config), router, limits, state.metrics.server.clone(), stop.clone());
         let task = tokio::spawn(serving);
         Self { address, state, dir, certificate, seen, stop, task, roots }
     }

@@ -12,10 +12,10 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 
+use crate::server::metrics::{ReloadOutcome, ServerMetrics};
 use crate::server::tls::client_ca::ClientCa;
 use crate::server::tls::directory;
 use crate::server::tls::key_pair::TlsContent;
-use crate::telemetry::WebhookMetrics;
 use crate::value_hash::hash_of;
 
 /// The pair in force.
@@ -47,12 +47,12 @@ impl Certificate {
 
     /// Reads the files again and uses them if they changed and are valid. Returns the hash of the content, valid or
     /// not, because an invalid pair is reported once, not every few seconds.
-    pub fn reload(&self, dir: &Path, seen: u64, metrics: &WebhookMetrics) -> u64 {
+    pub fn reload(&self, dir: &Path, seen: u64, metrics: &ServerMetrics) -> u64 {
         self.take(directory::read(dir), seen, metrics)
     }
 
     /// Uses `content`, if it is valid and differs from the `seen` one. Returns its hash, valid or not.
-    pub fn take(&self, content: anyhow::Result<TlsContent>, seen: u64, metrics: &WebhookMetrics) -> u64 {
+    pub fn take(&self, content: anyhow::Result<TlsContent>, seen: u64, metrics: &ServerMetrics) -> u64 {
         let content = match content {
             Ok(content) => content,
             Err(error) => {
@@ -74,7 +74,9 @@ impl Certificate {
                 let valid = valid(&pair);
                 self.current.store(Some(Arc::new(pair)));
                 if !same {
-                    metrics.tls_loaded(valid.as_ref());
+                    metrics.tls_valid(valid.as_ref());
+                    metrics.tls_reload.get_or_create(&ReloadOutcome::Loaded).inc();
+                    tracing::info!("serving a new certificate");
                 }
             }
             Err(error) => metrics.tls_failed(&error),

@@ -20,8 +20,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
 
+use crate::server::metrics::{ReloadOutcome, ServerMetrics};
 use crate::server::tls::directory::read_file;
-use crate::telemetry::WebhookMetrics;
 use crate::value_hash::hash_of;
 
 /// An extension of each request on a connection with a trusted client certificate.
@@ -44,7 +44,7 @@ impl ClientCa {
 
     /// Reads the file again and uses it if it changed and is valid. Returns the hash of the content, valid or not,
     /// because an invalid file is reported once, not every few seconds.
-    pub fn reload(&self, path: &Path, seen: u64, metrics: &WebhookMetrics) -> u64 {
+    pub fn reload(&self, path: &Path, seen: u64, metrics: &ServerMetrics) -> u64 {
         let read = read(path);
         let hash = match &read {
             Ok(content) => hash_of(content),
@@ -54,9 +54,13 @@ impl ClientCa {
             match read.and_then(|content| verifier(path, &content)) {
                 Ok(verifier) => {
                     self.current.store(Arc::new(verifier));
-                    metrics.client_ca_loaded();
+                    metrics.client_ca_reload.get_or_create(&ReloadOutcome::Loaded).inc();
+                    tracing::info!("verifying clients with new authorities");
                 }
-                Err(error) => metrics.client_ca_failed(&error),
+                Err(error) => {
+                    metrics.client_ca_reload.get_or_create(&ReloadOutcome::Failed).inc();
+                    tracing::error!(%error, "client authorities unusable; the previous ones stay in use");
+                }
             }
         }
         hash

@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::SlimSecret;
 use crate::cluster::reading::{Event, KindApi, SECRETS, Selection, changes, streams_lists};
+use crate::server::metrics::ServerMetrics;
 use crate::server::tls::certificate::Certificate;
 use crate::server::tls::key_pair::{CERTIFICATE, KEY, TlsContent};
-use crate::telemetry::WebhookMetrics;
 
 /// How long the Secret may be missing before that is a failure. A running controller creates it within 3 s; before
 /// that, the controller's image may have to be pulled.
@@ -60,7 +60,7 @@ pub(crate) async fn follow(
     client: Client,
     secret: SecretName,
     certificate: Arc<Certificate>,
-    metrics: WebhookMetrics,
+    metrics: ServerMetrics,
     stop: CancellationToken,
 ) {
     let streaming = streams_lists(&client).await;
@@ -86,7 +86,7 @@ async fn keep(
     changes: impl Stream<Item = Event<SlimSecret>>,
     secret: &SecretName,
     certificate: &Certificate,
-    metrics: &WebhookMetrics,
+    metrics: &ServerMetrics,
 ) {
     let mut changes = std::pin::pin!(changes);
     let (mut seen, mut listed, mut presence) = (0, None, Presence::Unreported);
@@ -148,6 +148,7 @@ mod tests {
     use k8s_openapi::ByteString;
 
     use crate::cluster::reading::Head;
+    use crate::server::metrics::ReloadOutcome;
 
     use super::*;
 
@@ -155,7 +156,7 @@ mod tests {
 
     /// The number of failures and of new certificates after `changes`, each at its second.
     async fn counts_after(changes: Vec<(u64, Event<SlimSecret>)>, until: u64) -> (u64, u64) {
-        let metrics = WebhookMetrics::default();
+        let metrics = ServerMetrics::default();
         let (certificate, name) = (Certificate::default(), NAME.parse().unwrap());
         let (sender, receiver): (UnboundedSender<_>, _) = unbounded();
         let start = Instant::now();
@@ -169,12 +170,8 @@ mod tests {
             sender.unbounded_send(event).unwrap();
         }
         pass(until).await;
-        let text = metrics.encode().unwrap();
-        let count = |outcome| {
-            let line = format!("mullion_tls_reload_total{{outcome=\"{outcome}\"}} ");
-            text.lines().find_map(|found| found.strip_prefix(&line)).map_or(0, |number| number.parse().unwrap())
-        };
-        (count("failed"), count("loaded"))
+        let count = |outcome| metrics.tls_reload.get_or_create(&outcome).get();
+        (count(ReloadOutcome::Failed), count(ReloadOutcome::Loaded))
     }
 
     fn pair() -> SlimSecret {

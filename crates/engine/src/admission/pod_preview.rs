@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::Deserialize;
 
-use crate::admission::response::{Endpoint, respond};
+use crate::admission::response::respond;
 use crate::admission::review::{Review, review};
 use crate::detect::images_of;
 use crate::model::cluster::{ClusterSnapshot, Node, RuntimeClass, Taint};
@@ -16,7 +16,7 @@ use crate::model::pod_view::Pod;
 use crate::model::scheduling::SchedulingConstraints;
 use crate::model::settings::ReviewSettings;
 use crate::model::windows::Build;
-use crate::model::{Os, ReviewRequest};
+use crate::model::{Endpoint, Os, ReviewRequest};
 use crate::place::pod_builds;
 
 /// The review with the changes of the pods: for a template, what its pods get.

@@ -19,8 +19,8 @@ use crate::model::settings::{
     Action, Exemptions, HonourIgnore, Lookup, Mode, NodeSettings, ReviewSettings, Settings, TolerationsMode,
 };
 use crate::model::{
-    Basis, Change, DecisionAnnotation, DetectedOs, Edit, Operation, OptOut, Os, OsDecision, ReviewRequest, ScopeOs,
-    WorkloadKind, WorkloadObject,
+    Basis, Change, DecisionAnnotation, DetectedOs, Edit, Endpoint, Operation, OptOut, Os, OsDecision, ReviewRequest,
+    ScopeOs, WorkloadKind, WorkloadObject,
 };
 use crate::patch::{DaemonSetUpdate, pod_changes, rejected_by_server, repair, template_changes};
 use crate::place::{
@@ -107,7 +107,7 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     };
     let own = DecisionAnnotation::written_by_mullion(workload.object)
         .filter(|_| category != RequestCategory::EphemeralContainers);
-    let mut decision = decide_again(&input, own.as_ref().filter(|_| !request.at_validate));
+    let mut decision = decide_again(&input, own.as_ref().filter(|_| request.endpoint == Endpoint::Mutate));
     let no_default = apply_linux_default(&input, category, nodes, &mut decision);
     let builds = pod_builds(&images, snapshot, nodes);
     let exemptions = Exemptions::in_annotation(pod.annotation(ALLOW_ANNOTATION).unwrap_or_default());
