@@ -5,20 +5,22 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use mullion_engine::model::image::{ImageRef, Platforms};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::registry::client::HttpClient;
 use crate::registry::credentials::{Credentials, CredentialsKey, Login};
 use crate::registry::outcome::{LookupError, RegistryOutcome};
 use crate::registry::settings::RegistrySettings;
-use crate::registry::source::{ImageAnswer, LookupFailure, RegistrySource, Revision, Target};
+use crate::registry::source::{ImageAnswer, ImageRevision, ImageTarget, LookupFailure, RegistrySource};
 use crate::telemetry::LogLimit;
 
 /// The maximum number of registries that are paused; beyond it, the least recently used is queried again.
@@ -27,6 +29,8 @@ const MAX_PAUSED_HOSTS: u64 = 1_000;
 const ENTRIES_PER_WEIGHT: usize = 8;
 
 type Answer = Result<ImageAnswer, LookupError>;
+/// The answer of a look-up, for every caller that waits for it.
+type RunningAnswer = Shared<BoxFuture<'static, Answer>>;
 
 /// Registries with a cache. Cloning is cheap; clones share everything.
 #[derive(Clone)]
@@ -68,7 +72,7 @@ struct PausedHost {
 /// Running look-ups. A look-up continues if a caller stops waiting.
 #[derive(Default)]
 struct RunningLookups {
-    under_way: HashMap<Key, watch::Receiver<Option<Answer>>>,
+    under_way: HashMap<Key, RunningAnswer>,
     /// The number of running look-ups that no caller waited for when they began.
     background: usize,
 }
@@ -170,7 +174,7 @@ impl RegistryClient {
         deadline: Instant,
     ) -> Result<ImageAnswer, LookupError> {
         let key = Key::new(image, credentials);
-        let mut look_up = match self.join(key, image, credentials, Urgency::Awaited) {
+        let look_up = match self.join(key, image, credentials, Urgency::Awaited) {
             Joined::Known(cached) => {
                 self.0.outcomes.get_or_create(&RegistryOutcome::Hit).inc();
                 return cached.answer.clone();
@@ -181,11 +185,7 @@ impl RegistryClient {
                 return Err(LookupError::Busy);
             }
         };
-        match timeout_at(deadline, look_up.wait_for(Option::is_some)).await {
-            Err(_) => Err(LookupError::Late),
-            Ok(Ok(answer)) => answer.clone().unwrap_or(Err(LookupError::Late)),
-            Ok(Err(_)) => Err(LookupError::unreachable("the look-up ended without an answer")),
-        }
+        timeout_at(deadline, look_up).await.unwrap_or(Err(LookupError::Late))
     }
 
     /// Looks an image up in the background. Does nothing if the result is known or a look-up runs; if the queue is
@@ -223,28 +223,31 @@ impl RegistryClient {
         if look_ups.number(urgency) >= self.0.settings.queue {
             return Joined::Full;
         }
-        let (sender, receiver) = watch::channel(None);
-        look_ups.under_way.insert(key.clone(), receiver.clone());
+        let (sender, receiver) = oneshot::channel();
+        let panicked = |_| Err(LookupError::unreachable("the look-up ended without an answer"));
+        let look_up = receiver.map(move |answer| answer.unwrap_or_else(panicked)).boxed().shared();
+        look_ups.under_way.insert(key.clone(), look_up.clone());
         look_ups.background += usize::from(urgency == Urgency::Background);
         drop(look_ups);
 
         let running = RunningLookup { inner: self.0.clone(), key, urgency };
-        let target = Target::new(image);
+        let target = ImageTarget::new(image);
         let logins: Vec<_> = credentials.logins(image).cloned().collect();
         runtime.spawn(async move {
             let answer = running.inner.look_up(&running.key, &target, &logins, running.urgency).await;
             // Removed from the list before the result is sent, so that a caller that calls again after the result uses
             // the cache.
             drop(running);
-            sender.send_replace(Some(answer));
+            // An error means that no caller waits any more.
+            drop(sender.send(answer));
         });
-        Joined::Running(receiver)
+        Joined::Running(look_up)
     }
 }
 
 enum Joined {
     Known(Arc<Cached>),
-    Running(watch::Receiver<Option<Answer>>),
+    Running(RunningAnswer),
     Full,
 }
 
@@ -258,7 +261,7 @@ impl Inner {
         self.cache.get(key).filter(|cached| Instant::now() < cached.fresh_until)
     }
 
-    async fn look_up(&self, key: &Key, target: &Target, logins: &[Arc<Login>], urgency: Urgency) -> Answer {
+    async fn look_up(&self, key: &Key, target: &ImageTarget, logins: &[Arc<Login>], urgency: Urgency) -> Answer {
         let _permit = match urgency {
             Urgency::Background => self.background.acquire().await.ok(),
             Urgency::Awaited => None,
@@ -290,7 +293,7 @@ impl Inner {
 
     async fn ask(
         &self,
-        target: &Target,
+        target: &ImageTarget,
         logins: &[Arc<Login>],
         last: Option<&ImageAnswer>,
     ) -> Result<ImageAnswer, LookupError> {
@@ -322,12 +325,12 @@ impl Inner {
     }
 
     /// Stores the result under the requested name, and under the digest of a tag.
-    fn keep(&self, key: &Key, target: &Target, found: ImageAnswer) {
+    fn keep(&self, key: &Key, target: &ImageTarget, found: ImageAnswer) {
         let cached = |lifetime: Duration, found: ImageAnswer| {
             let fresh_until = Instant::now() + lifetime;
             Arc::new(Cached { answer: Ok(found.clone()), fresh_until, last: Some(found) })
         };
-        if let Revision::Tag(tag) = &target.revision {
+        if let ImageRevision::Tag(tag) = &target.revision {
             if let Some(name) = key.reference.strip_suffix(&**tag).and_then(|rest| rest.strip_suffix(':')) {
                 let reference = format!("{name}@{}", found.digest).into();
                 let by_digest = Key { reference, credentials: key.credentials };
@@ -432,7 +435,7 @@ mod tests {
     impl RegistrySource for Shared {
         fn fetch<'a>(
             &'a self,
-            target: &'a Target,
+            target: &'a ImageTarget,
             logins: &'a [Arc<Login>],
             last: Option<&'a ImageAnswer>,
         ) -> AnswerFuture<'a> {
@@ -453,8 +456,8 @@ mod tests {
                     _ if version == GONE => Err(LookupError::Absent.into()),
                     _ => {
                         let digest = match &target.revision {
-                            Revision::Digest(digest) => digest.to_string(),
-                            Revision::Tag(_) => format!("sha256:{version:064}"),
+                            ImageRevision::Digest(digest) => digest.to_string(),
+                            ImageRevision::Tag(_) => format!("sha256:{version:064}"),
                         };
                         if let Some(last) = last.filter(|last| *last.digest == digest) {
                             script.reused.fetch_add(1, Ordering::SeqCst);

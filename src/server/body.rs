@@ -44,7 +44,7 @@ impl ReceivedBody {
 }
 
 /// Reads a whole body.
-pub(crate) async fn read(
+pub(crate) async fn read_body(
     headers: &HeaderMap,
     mut body: Body,
     deadline: &RequestDeadline,

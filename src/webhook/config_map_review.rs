@@ -128,13 +128,12 @@ pub(crate) async fn review(
             (outcome, RequestDecision::Allowed, Vec::new())
         }
         Ok((ConfigMapReview::Broken(faults), ..)) if let Some(newer) = newer_release(object) => {
-            response.warnings.extend(faults.iter().map(|fault| format!("Mullion: {}", sentence(fault))));
             let text = format!(
                 "Mullion {} cannot load ConfigMap {name} of Mullion {newer}; the policies in force stay until the webhook and \
                  the controller are upgraded:",
                 MinorRelease::own()
             );
-            response.warnings.insert(0, text);
+            warn_of_faults(&mut response, text, &faults);
             (PolicyOutcome::Newer, RequestDecision::Allowed, faults)
         }
         Ok((ConfigMapReview::Broken(faults), ..)) => {
@@ -143,11 +142,10 @@ pub(crate) async fn review(
             (PolicyOutcome::Broken, RequestDecision::Denied, faults)
         }
         Ok((ConfigMapReview::StillBroken(faults), ..)) => {
-            response.warnings.extend(faults.iter().map(|fault| format!("Mullion: {}", sentence(fault))));
             let text = format!(
                 "Mullion: ConfigMap {name} is as broken as before; until it is corrected, the last good policies stay in force:"
             );
-            response.warnings.insert(0, text);
+            warn_of_faults(&mut response, text, &faults);
             (PolicyOutcome::StillBroken, RequestDecision::Allowed, faults)
         }
         Err(why) => {
@@ -250,6 +248,12 @@ fn denial(name: &str, faults: &[ConfigMapFault]) -> Denial {
         causes.push(DenialCause { reason: CAUSE, field: "data".to_owned(), message: text });
     }
     Denial { status: DenialStatus::Invalid, message, causes }
+}
+
+/// Puts `text` before all warnings, and the faults after them.
+fn warn_of_faults(response: &mut ReviewResponse, text: String, faults: &[ConfigMapFault]) {
+    response.warnings.insert(0, text);
+    response.warnings.extend(faults.iter().map(|fault| format!("Mullion: {}", sentence(fault))));
 }
 
 /// `default.yaml:12:5: what is wrong (what to do)`, on one line.

@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
 use kube::Client;
 use mullion_engine::model::cluster::Namespace;
-use tokio::sync::watch as channel;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::cluster::namespace_entry;
@@ -30,8 +31,8 @@ const MISSING: Duration = Duration::from_secs(1);
 /// second.
 const MOST: usize = 256;
 
-/// The result for one namespace; the outer `None`: there is no result yet.
-type Answer = Option<Option<Arc<Namespace>>>;
+/// One read of a namespace, for all reviews that wait for it.
+type SharedRead = Shared<BoxFuture<'static, Option<Arc<Namespace>>>>;
 
 /// The API of namespaces, and its recent results.
 #[derive(Debug)]
@@ -43,13 +44,13 @@ pub struct NamespaceLookups {
 #[derive(Debug)]
 struct Lookup {
     since: Instant,
-    answer: channel::Receiver<Answer>,
+    answer: SharedRead,
 }
 
 impl Lookup {
     /// Whether the result is still valid; a look-up without a result gets one within [`PATIENCE`], or never.
     fn is_valid(&self) -> bool {
-        let kept = if matches!(&*self.answer.borrow(), Some(Some(_))) { KEPT } else { MISSING };
+        let kept = if matches!(self.answer.peek(), Some(Some(_))) { KEPT } else { MISSING };
         self.since.elapsed() < kept
     }
 }
@@ -69,14 +70,12 @@ impl NamespaceLookups {
         deadline: Instant,
         metrics: &RequestMetrics,
     ) -> Option<Arc<Namespace>> {
-        let mut answer = self.lookup(name, metrics)?;
-        let deadline = deadline.min(Instant::now() + PATIENCE);
-        let answered = timeout_at(deadline, answer.wait_for(Option::is_some)).await;
-        answered.ok()?.ok()?.clone().flatten()
+        let answer = self.lookup(name, metrics)?;
+        timeout_at(deadline.min(Instant::now() + PATIENCE), answer).await.ok().flatten()
     }
 
-    /// The channel that has the result, or will have it.
-    fn lookup(&self, name: &NamespaceName, metrics: &RequestMetrics) -> Option<channel::Receiver<Answer>> {
+    /// The read of the namespace, which all callers share.
+    fn lookup(&self, name: &NamespaceName, metrics: &RequestMetrics) -> Option<SharedRead> {
         let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lookups.get(name).filter(|known| known.is_valid()) {
             return Some(known.answer.clone());
@@ -87,20 +86,17 @@ impl NamespaceLookups {
         if lookups.len() >= MOST {
             return None;
         }
-        let (sender, answer) = channel::channel(None);
-        lookups.insert(name.clone(), Lookup { since: Instant::now(), answer: answer.clone() });
         // This is a task of its own, so that a review that stops waiting does not cancel the read for others.
-        let (api, name, metrics) = (self.api.clone(), name.clone(), metrics.clone());
-        tokio::spawn(async move {
-            let found = read(&api, &name, &metrics).await;
-            sender.send_replace(Some(found));
-        });
+        let (api, read_name, metrics) = (self.api.clone(), name.clone(), metrics.clone());
+        let task = tokio::spawn(async move { read_namespace(&api, &read_name, &metrics).await });
+        let answer = task.map(|read| read.ok().flatten()).boxed().shared();
+        lookups.insert(name.clone(), Lookup { since: Instant::now(), answer: answer.clone() });
         Some(answer)
     }
 }
 
 /// Reads a namespace from the API server.
-async fn read(api: &KindApi, name: &NamespaceName, metrics: &RequestMetrics) -> Option<Arc<Namespace>> {
+async fn read_namespace(api: &KindApi, name: &NamespaceName, metrics: &RequestMetrics) -> Option<Arc<Namespace>> {
     let (found, outcome) = match timeout(PATIENCE, api.get_metadata(name)).await {
         Ok(Ok(Some(Ok(namespace)))) => (namespace_entry(namespace).1.map(Arc::new), NamespaceOutcome::Found),
         // It exists, but nothing is known of it: as for the watch, which names it.

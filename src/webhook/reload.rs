@@ -53,30 +53,24 @@ pub async fn policies(
     .await;
 }
 
-/// Reads the certificate in `dir` every `interval` until `stop` is canceled; `seen` is the content from which it was
-/// loaded.
-pub async fn certificate(
-    state: Arc<WebhookState>,
-    dir: PathBuf,
-    mut seen: u64,
-    interval: Duration,
-    stop: CancellationToken,
-) {
+/// Reads the certificate in `dir` every `interval` until `stop` is canceled.
+pub async fn certificate(state: Arc<WebhookState>, dir: PathBuf, interval: Duration, stop: CancellationToken) {
     every(interval, stop, "the certificate files", move || {
-        seen = state.certificate.reload(&dir, seen, &state.metrics.server)
+        state.certificate.reload(&dir, &state.metrics.server);
     })
     .await;
 }
 
-/// Reads the authorities of clients at `path` every `interval` until `stop` is canceled; `seen` is the content from
-/// which they were loaded.
+/// Reads the authorities of clients at `path` every `interval` until `stop` is canceled.
 pub async fn client_ca(
     authorities: Arc<ClientCa>,
     path: PathBuf,
-    mut seen: u64,
     metrics: ServerMetrics,
     interval: Duration,
     stop: CancellationToken,
 ) {
-    every(interval, stop, "the client authorities", move || seen = authorities.reload(&path, seen, &metrics)).await;
+    every(interval, stop, "the client authorities", move || {
+        authorities.reload(&path, &metrics);
+    })
+    .await;
 }

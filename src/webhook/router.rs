@@ -40,7 +40,7 @@ async fn answer(Extract(shared): Extract<Arc<Shared>>, endpoint: Endpoint, reque
     let (state, limits) = (&shared.state, &shared.limits);
     let caller = Caller::of(state, &parts.extensions);
     let deadline = RequestDeadline::of_query(parts.uri.query(), limits);
-    let outcome = match body::read(&parts.headers, body, &deadline, limits, &state.memory).await {
+    let outcome = match body::read_body(&parts.headers, body, &deadline, limits, &state.memory).await {
         Ok(body) => handler::handle(state, endpoint, caller, body, deadline).await,
         Err(rejected) => Err(rejected),
     };

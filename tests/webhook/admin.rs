@@ -41,7 +41,7 @@ async fn readiness_names_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let (certificate, key) = pair();
     write_pair(dir.path(), &certificate.pem(), &key.serialize_pem());
-    state.certificate.reload(dir.path(), 0, &state.metrics.server);
+    state.certificate.reload(dir.path(), &state.metrics.server);
     assert!(!get(&router, "/readyz").await.text().contains("certificate"));
     synced.store(true, Ordering::Release);
     assert_eq!(get(&router, "/readyz").await.status, StatusCode::OK);

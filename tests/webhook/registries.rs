@@ -301,7 +301,7 @@ async fn no_pull_secrets_are_used_for_callers_without_a_certificate() {
     let mut state = state("Inline", &spec, Some(api_server(&host, &requests)), |_| AddressRule::Any);
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), authority().pem()).unwrap();
-    state.client_ca = Some(ClientCa::load(file.path()).unwrap().0);
+    state.client_ca = Some(ClientCa::load(file.path()).unwrap());
     let state = Arc::new(state);
     let unknown = router::router(Arc::clone(&state), BodyLimits::default());
     let verified = unknown.clone().layer(Extension(VerifiedClient));

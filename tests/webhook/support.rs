@@ -206,7 +206,6 @@ pub(crate) struct Server {
     pub(crate) state: Arc<WebhookState>,
     pub(crate) dir: tempfile::TempDir,
     pub(crate) certificate: Arc<Certificate>,
-    pub(crate) seen: u64,
     pub(crate) stop: CancellationToken,
     pub(crate) task: JoinHandle<()>,
     pub(crate) roots: RootCertStore,
@@ -224,7 +223,7 @@ impl Server {
         write_pair(dir.path(), &certificate.pem(), &key.serialize_pem());
         let mut roots = RootCertStore::empty();
         roots.add(certificate.der().clone()).unwrap();
-        let (certificate, seen) = Certificate::load(dir.path()).unwrap();
+        let certificate = Certificate::load(dir.path()).unwrap();
         let config = Arc::new(certificate.server_config(state.client_ca.as_ref()).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -232,7 +231,7 @@ impl Server {
         let router = router::router(Arc::clone(&state), BodyLimits::default());
         let serving = serve(listener, Some(config), router, limits, state.metrics.server.clone(), stop.clone());
         let task = tokio::spawn(serving);
-        Self { address, state, dir, certificate, seen, stop, task, roots }
+        Self { address, state, dir, certificate, stop, task, roots }
     }
 
     pub(crate) fn trust(&mut self, certificate: &rcgen::Certificate) {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context as _;
 use arc_swap::ArcSwapOption;
@@ -22,6 +23,8 @@ use crate::value_hash::hash_of;
 #[derive(Debug, Default)]
 pub struct Certificate {
     current: ArcSwapOption<CertifiedKey>,
+    /// The hash of the content that was last read, valid or not: an invalid pair is reported once, not every few seconds.
+    seen: AtomicU64,
 }
 
 /// Installs aws-lc-rs as the cryptography of the process, which kube's client also uses.
@@ -38,36 +41,25 @@ fn valid(pair: &CertifiedKey) -> Option<Range<i64>> {
 }
 
 impl Certificate {
-    /// Reads the pair in `dir`; also returns the hash of the content, for [`Certificate::reload`].
-    pub fn load(dir: &Path) -> anyhow::Result<(Arc<Self>, u64)> {
-        let content = directory::read(dir)?;
+    /// Reads the pair in `dir`.
+    pub fn load(dir: &Path) -> anyhow::Result<Arc<Self>> {
+        let content = directory::read_pair(dir)?;
         let current = ArcSwapOption::from_pointee(content.pair()?);
-        Ok((Arc::new(Self { current }), content.hash()))
+        Ok(Arc::new(Self { current, seen: content.hash().into() }))
     }
 
-    /// Reads the files again and uses them if they changed and are valid. Returns the hash of the content, valid or
-    /// not, because an invalid pair is reported once, not every few seconds.
-    pub fn reload(&self, dir: &Path, seen: u64, metrics: &ServerMetrics) -> u64 {
-        self.take(directory::read(dir), seen, metrics)
+    /// Reads the files again and uses them if they changed and are valid. Returns whether they changed.
+    pub fn reload(&self, dir: &Path, metrics: &ServerMetrics) -> bool {
+        self.take(directory::read_pair(dir), metrics)
     }
 
-    /// Uses `content`, if it is valid and differs from the `seen` one. Returns its hash, valid or not.
-    pub fn take(&self, content: anyhow::Result<TlsContent>, seen: u64, metrics: &ServerMetrics) -> u64 {
-        let content = match content {
-            Ok(content) => content,
-            Err(error) => {
-                let missing = hash_of(&error.to_string());
-                if missing != seen {
-                    metrics.tls_failed(&error);
-                }
-                return missing;
-            }
-        };
-        let hash = content.hash();
-        if hash == seen {
-            return seen;
+    /// Uses `content`, if it is valid and differs from the last one. Returns whether it differs.
+    pub fn take(&self, content: anyhow::Result<TlsContent>, metrics: &ServerMetrics) -> bool {
+        let hash = content.as_ref().map_or_else(|error| hash_of(&error.to_string()), TlsContent::hash);
+        if self.seen.swap(hash, Ordering::Relaxed) == hash {
+            return false;
         }
-        match content.pair() {
+        match content.and_then(|content| content.pair()) {
             Ok(pair) => {
                 // The pair in force again, after an invalid or missing one, is not a new certificate.
                 let same = self.current.load().as_ref().is_some_and(|current| current.cert == pair.cert);
@@ -81,7 +73,7 @@ impl Certificate {
             }
             Err(error) => metrics.tls_failed(&error),
         }
-        hash
+        true
     }
 
     /// Whether there is a pair to serve.

@@ -89,7 +89,7 @@ async fn keep(
     metrics: &ServerMetrics,
 ) {
     let mut changes = std::pin::pin!(changes);
-    let (mut seen, mut listed, mut presence) = (0, None, Presence::Unreported);
+    let (mut listed, mut presence) = (None, Presence::Unreported);
     loop {
         let event = match presence {
             Presence::MissingUntil(end) => timeout_at(end, changes.next()).await,
@@ -120,7 +120,7 @@ async fn keep(
         match (newest, &presence) {
             (Some(found), _) => {
                 presence = Presence::Unreported;
-                seen = certificate.take(Ok(content(secret, found)), seen, metrics);
+                certificate.take(Ok(content(secret, found)), metrics);
             }
             (None, Presence::Unreported) => {
                 presence = Presence::MissingUntil(Instant::now() + PATIENCE);

@@ -24,8 +24,8 @@ use crate::model::{
 };
 use crate::patch::{DaemonSetUpdate, pod_changes, rejected_by_server, repair, template_changes};
 use crate::place::{
-    CheckScope, LeftOutNodes, WorkloadContext, find_unlearned_taints, has_many_taints, new_ephemeral_containers,
-    pod_builds,
+    CheckScope, LeftOutNodes, WorkloadContext, find_left_out_nodes, find_unlearned_taints, has_many_taints,
+    new_ephemeral_containers, pod_builds,
 };
 use crate::rules::{Finding, RejectedBy, catalogue};
 
@@ -125,7 +125,7 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
         containers: &containers,
         host_process: pod.host_process(),
     };
-    let left_out = cx.find_left_out_nodes().filter(|_| catalogue::reports_left_out_nodes(&cx));
+    let left_out = find_left_out_nodes(&cx).filter(|_| catalogue::reports_left_out_nodes(&cx));
     cx.left_out = left_out.as_ref();
     let mut findings = find_findings(&cx);
     if let Some(changes) = update.as_ref().and_then(|update| restored_template(update, &cx, &findings)) {
