@@ -16,7 +16,7 @@ use bytes::Bytes;
 use futures::future::join_all;
 use mullion::registry::{AddressRule, RegistryOutcome, RegistrySettings};
 use mullion::server::{ReceivedBody, RequestDeadline};
-use mullion::webhook::{Caller, ImageSources, WebhookState, handler, source_factory, wait_limit};
+use mullion::webhook::{Caller, PoliciesInForce, WebhookState, handler, source_factory, wait_limit};
 use mullion_engine::admission::Endpoint;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_policy::PolicySet;
@@ -65,14 +65,10 @@ impl Silent {
         );
         let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
         let snapshot_synced = Arc::new(AtomicBool::new(true));
-        let mut state =
-            WebhookState::new(Arc::clone(snapshot), snapshot_synced, Arc::new(ArcSwap::from_pointee(policies.clone())));
-        state.images = ImageSources::made_by(source_factory(
-            None,
-            |_| AddressRule::Any,
-            state.metrics.requests.registry_answers.clone(),
-        ));
-        state.images.follow(&policies, || ()).unwrap();
+        let mut state = WebhookState::new(Arc::clone(snapshot), snapshot_synced, PolicySet::default());
+        let sources = source_factory(None, |_| AddressRule::Any, state.metrics.requests.registry_answers.clone());
+        state.policies = PoliciesInForce::with_sources(PolicySet::default(), sources);
+        state.policies.replace(&Arc::new(policies)).unwrap();
         Arc::new(state)
     }
 

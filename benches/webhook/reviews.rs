@@ -82,7 +82,7 @@ pub async fn handle(state: &Arc<WebhookState>, body: &Bytes) -> Bytes {
 fn engine(state: &WebhookState, spec: &Value) -> (Duration, Duration) {
     let review: Value = serde_json::from_str(&fleet::review(spec, 2_000)).unwrap();
     let object = &review["request"]["object"];
-    let (snapshot, policies) = (state.snapshot.load_full(), state.policies.load_full());
+    let (snapshot, policies) = (state.snapshot.load_full(), state.policies.load());
     let request = ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "team-1", object });
     measure(|| {
         black_box(engine_review::review_and_respond(black_box(&request), &snapshot, &policies, Endpoint::Mutate));

@@ -35,7 +35,7 @@ pub fn run() {
 fn parts(state: &Arc<WebhookState>, body: &Bytes) -> [Duration; 8] {
     let parsed = AdmissionRequest::<Value>::parse(body).unwrap();
     let object = &parsed.object;
-    let (snapshot, policies) = (state.snapshot.load_full(), state.policies.load_full());
+    let (snapshot, policies) = (state.snapshot.load_full(), state.policies.load());
     let request = ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "team-1", object });
     let reviewed = review(&request, &snapshot, &policies.resolve(&request, &snapshot));
     let response = respond(&reviewed, object, Endpoint::Mutate);

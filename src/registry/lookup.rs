@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
-use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use mullion_engine::model::image::{ImageRef, Platforms};
 use prometheus_client::metrics::counter::Counter;
@@ -21,10 +20,9 @@ use crate::registry::credentials::{Credentials, CredentialsKey, Login};
 use crate::registry::outcome::{LookupError, RegistryOutcome};
 use crate::registry::settings::RegistrySettings;
 use crate::registry::source::{ImageAnswer, ImageRevision, ImageTarget, LookupFailure, RegistrySource};
+use crate::registry::throttling::PausedHosts;
 use crate::telemetry::LogLimit;
 
-/// The maximum number of registries that are paused; beyond it, the least recently used is queried again.
-const MAX_PAUSED_HOSTS: u64 = 1_000;
 /// The number of entries of an index that count as one more result in the cache.
 const ENTRIES_PER_WEIGHT: usize = 8;
 
@@ -40,8 +38,7 @@ struct Inner {
     settings: RegistrySettings,
     source: Box<dyn RegistrySource>,
     cache: Cache<Key, Arc<Cached>>,
-    /// Paused hosts, by host name.
-    paused: Cache<Box<str>, PausedHost>,
+    paused: PausedHosts,
     look_ups: Mutex<RunningLookups>,
     background: Semaphore,
     outcomes: Family<RegistryOutcome, Counter>,
@@ -61,12 +58,6 @@ struct Cached {
     /// After this time it is used only to check whether the tag has moved.
     fresh_until: Instant,
     last: Option<ImageAnswer>,
-}
-
-#[derive(Clone)]
-struct PausedHost {
-    until: Instant,
-    error: LookupError,
 }
 
 /// Running look-ups. A look-up continues if a caller stops waiting.
@@ -125,7 +116,7 @@ impl RegistryClient {
         Self(Arc::new(Inner {
             source,
             cache,
-            paused: Cache::builder().max_capacity(MAX_PAUSED_HOSTS).eviction_policy(EvictionPolicy::lru()).build(),
+            paused: PausedHosts::default(),
             look_ups: Mutex::default(),
             background: Semaphore::new(settings.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
             outcomes,
@@ -301,26 +292,13 @@ impl Inner {
             let text = format!("spec.registries of the RegistryPolicy does not list {}", target.registry);
             return Err(LookupError::refused(text));
         }
-        if let Some(paused) = self.paused.get(&target.host) {
-            if Instant::now() < paused.until {
-                return Err(paused.error);
-            }
-            self.paused.invalidate(&target.host);
-        }
+        self.paused.check(&target.host)?;
         let failure = match timeout(self.settings.timeout, self.source.fetch(target, logins, last)).await {
             Ok(Ok(found)) => return Ok(found),
             Ok(Err(failure)) => failure,
             Err(_) => LookupFailure::from(LookupError::unreachable("the look-up took too long")),
         };
-        let pause = match &failure.error {
-            LookupError::Throttled { retry_after } => Some(*retry_after),
-            _ if failure.silent => Some(self.settings.error_lifetime),
-            _ => None,
-        };
-        if let Some(pause) = pause {
-            let paused = PausedHost { until: Instant::now() + pause, error: failure.error.clone() };
-            self.paused.insert(target.host.clone(), paused);
-        }
+        self.paused.pause_after(&failure, &target.host, self.settings.error_lifetime);
         Err(failure.error)
     }
 

@@ -28,6 +28,7 @@ mod proxy;
 mod resolver;
 mod settings;
 mod source;
+mod throttling;
 mod tls;
 
 pub use addresses::AddressRule;

@@ -10,6 +10,7 @@ macro_rules! metric_set {
     })?) => {
         $(#[$about])*
         #[derive(Debug, Clone, Default)]
+        #[allow(clippy::struct_field_names, reason = "the names of metrics")]
         $visibility struct $type {
             $(#[doc = $help] $visibility $name: $metric,)+
             $($($(#[$about_part])* $visibility $part: $set,)+)?

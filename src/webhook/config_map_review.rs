@@ -116,7 +116,7 @@ pub(crate) async fn review(
     };
     let (outcome, decision, faults) = match reviewed {
         Ok((ConfigMapReview::Good(set), new, old, reservation)) => {
-            let in_force = state.policies.load_full();
+            let in_force = state.policies.load();
             let look = move || {
                 let _reservation = reservation;
                 if own { new.warnings_with(old.as_ref(), &set, &in_force) } else { render_warnings(&set) }

@@ -130,24 +130,9 @@ pub struct WebhookMetrics {
     registry: Registry,
 }
 
-impl Default for WebhookMetrics {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl WebhookMetrics {
-    /// All metrics at zero, for a process without policy files.
-    pub fn new() -> Self {
-        Self::with(None)
-    }
-
     /// All metrics at zero, with those of the policy files.
     pub fn about(policies: impl Collector) -> Self {
-        Self::with(Some(Box::new(policies)))
-    }
-
-    fn with(policies: Option<Box<dyn Collector>>) -> Self {
         let durations: fn() -> Histogram = || Histogram::new(REVIEW_BUCKETS);
         let (requests, server) = (RequestMetrics::default(), ServerMetrics::default());
         let review_duration = Family::new_with_constructor(durations);
@@ -166,10 +151,9 @@ impl WebhookMetrics {
             server.register(own);
             let help = "Time from the complete body to the response";
             own.register_with_unit("review_duration", help, Unit::Seconds, review_duration.clone());
-            let tallies = [&rule_findings, &placements].map(|tally| Box::new(Arc::clone(tally)) as Box<dyn Collector>);
-            for collector in tallies.into_iter().chain(policies) {
-                own.register_collector(collector);
-            }
+            own.register_collector(Box::new(Arc::clone(&rule_findings)));
+            own.register_collector(Box::new(Arc::clone(&placements)));
+            own.register_collector(Box::new(policies));
         });
         Self { requests, server, review_duration, rule_findings, placements, registry }
     }
@@ -287,13 +271,14 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
+    use crate::policy_files::PolicyReporter;
 
     const POD: &str = r#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u",
         "kind": {"group": "", "version": "v1", "kind": "Pod"}, "namespace": "shop", "name": "web-0", "operation": "CREATE"}}"#;
 
     #[test]
     fn names_are_the_documented_ones_and_labels_contain_no_names_of_users() {
-        let metrics = WebhookMetrics::new();
+        let metrics = WebhookMetrics::about(PolicyReporter::default());
         let request = AdmissionRequest::parse(POD.as_bytes()).unwrap();
         let took = Duration::from_micros(30);
         metrics.reviewed(Endpoint::Mutate, &request, RequestDecision::Patched, &["MUL201"], took);

@@ -21,7 +21,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::cluster::SlimSecret;
 use crate::cluster::reading::{KindApi, SECRETS};
 use crate::registry::{AddressRule, Credentials, RegistryClient, RegistryOutcome, RegistrySettings};
-use crate::webhook::images::{PlatformFuture, PlatformSource, PullSecrets, SourceFactory};
+use crate::webhook::images::{PlatformFuture, PlatformSource, PullSecrets};
+use crate::webhook::policies_in_force::SourceFactory;
 
 /// How long credentials are used before they are read again; they stay in use meanwhile. Those of a registry in a cloud
 /// are valid for hours.

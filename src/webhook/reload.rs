@@ -19,19 +19,15 @@ pub fn policies_once(state: &WebhookState, reading: &PolicyReading, now: i64) {
         in_force(state, set);
     } else {
         // A file that the RegistryPolicy refers to may exist by now.
-        follow_registries(state, &state.policies.load(), || ());
+        in_force(state, &state.policies.load());
     }
     state.policy_reporter.record(reading, now);
 }
 
-/// Puts policies in force for reviews. A review that has begun ends with the earlier policies.
+/// Puts policies in force for reviews, and reports if the image source that they set cannot be used. A review that has
+/// begun ends with the earlier policies.
 pub fn in_force(state: &WebhookState, set: &Arc<PolicySet>) {
-    follow_registries(state, set, || state.policies.store(Arc::clone(set)));
-}
-
-/// Uses the image source that these policies set once `put` has put them in force, and reports if that is not possible.
-fn follow_registries(state: &WebhookState, policies: &PolicySet, put: impl FnOnce()) {
-    let problem = state.images.follow(policies, put).err().map(|error| format!("{error:#}"));
+    let problem = state.policies.replace(set).err().map(|error| format!("{error:#}"));
     if state.policy_reporter.set_registries(problem.as_deref())
         && let Some(problem) = problem
     {

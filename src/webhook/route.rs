@@ -22,10 +22,11 @@ impl Route {
     /// The route of `request` at `endpoint`.
     pub(crate) fn of(endpoint: Endpoint, request: &AdmissionRequest) -> Self {
         let operation = request.operation.filter(|one| matches!(one, Operation::Create | Operation::Update));
+        let is_core = |kind| request.kind.is_core(kind) && request.subresource().is_none();
         match (request.known_kind(), operation, endpoint) {
             (Some(kind), Some(operation), _) => Self::Workload(kind, operation),
-            (None, Some(_), Endpoint::Validate) if request.writes_config_map() => Self::PolicyConfigMap,
-            (None, Some(_), Endpoint::Mutate) if request.creates_node() => Self::NodeCreate,
+            (None, Some(_), Endpoint::Validate) if is_core("ConfigMap") => Self::PolicyConfigMap,
+            (None, Some(Operation::Create), Endpoint::Mutate) if is_core("Node") => Self::NodeCreate,
             _ => Self::Skip,
         }
     }

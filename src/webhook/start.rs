@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use arc_swap::ArcSwap;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_policy::{PolicySet, RegistryPolicy};
 use mullion_snapshot::dump;
@@ -22,8 +21,8 @@ use crate::server::{AdminThread, BodyLimits, ConnectionLimits, LogLevelChanges, 
 use crate::shutdown_signals::{Signals, StopRequest};
 use crate::webhook::args::WebhookArgs;
 use crate::webhook::controller_users::ControllerUsers;
-use crate::webhook::images::ImageSources;
 use crate::webhook::namespaces::NamespaceLookups;
+use crate::webhook::policies_in_force::PoliciesInForce;
 use crate::webhook::registries::source_factory;
 use crate::webhook::state::WebhookState;
 use crate::webhook::{admin, reload, router};
@@ -47,23 +46,19 @@ async fn start(args: &WebhookArgs, addresses: fn(&RegistryPolicy) -> AddressRule
     let certificate = args.tls_dir.as_deref().map_or_else(|| Ok(Arc::default()), Certificate::load)?;
     let client_ca = args.client_ca.as_deref().map(ClientCa::load).transpose()?;
     let config = Arc::new(certificate.server_config(client_ca.as_ref())?);
-    let (cluster, mut state) = match &args.snapshot {
-        Some(path) => (None, WebhookState::fixed(read_snapshot(path)?, PolicySet::built_in())),
-        None => {
-            let cluster = Cluster::connect(args)?;
-            let state = cluster.state();
-            (Some(cluster), state)
-        }
+    let (cluster, mut state) = if let Some(path) = &args.snapshot {
+        (None, WebhookState::fixed(read_snapshot(path)?, PolicySet::built_in()))
+    } else {
+        let cluster = Cluster::connect(args)?;
+        let state = cluster.state();
+        (Some(cluster), state)
     };
     let client = cluster.as_ref().map(|cluster| cluster.client.clone());
     state.certificate = certificate;
     state.controller_users = ControllerUsers::new(args.controller_users.clone());
     state.client_ca.clone_from(&client_ca);
-    state.images = ImageSources::made_by(source_factory(
-        client.clone(),
-        addresses,
-        state.metrics.requests.registry_answers.clone(),
-    ));
+    let sources = source_factory(client.clone(), addresses, state.metrics.requests.registry_answers.clone());
+    state.policies = PoliciesInForce::with_sources(PolicySet::built_in(), sources);
     let state = Arc::new(state);
     state.metrics.server.tls_valid(state.certificate.valid().as_ref());
     let source = tokio::select! {
@@ -168,8 +163,7 @@ impl Cluster {
             waiter.synced().await;
             flag.store(true, Ordering::Release);
         });
-        let policies = Arc::new(ArcSwap::from_pointee(PolicySet::built_in()));
-        let mut state = WebhookState::new(Arc::clone(&self.live.snapshot), synced, policies);
+        let mut state = WebhookState::new(Arc::clone(&self.live.snapshot), synced, PolicySet::built_in());
         state.mullion_state = Some(self.follower.state.clone());
         state.namespace = Some(self.namespace.clone());
         state.namespaces = Some(NamespaceLookups::of(self.client.clone()));

@@ -75,7 +75,7 @@ impl WorkloadReview {
         kind: WorkloadKind,
         operation: Operation,
     ) -> Self {
-        let (policies, source) = state.images.with_policies(&state.policies);
+        let (policies, source) = state.policies.load_both();
         let requester = state.controller_users.requester(&request.username);
         let own = || NamespaceName::new(member(&request.object, "/metadata/namespace")?.as_str()?);
         let namespace = request.namespace.clone().or_else(own);

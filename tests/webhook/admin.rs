@@ -31,8 +31,7 @@ async fn get(router: &Router, path: &str) -> TestResponse {
 async fn readiness_names_what_is_missing() {
     let synced = Arc::new(AtomicBool::new(false));
     let snapshot = Arc::new(ArcSwap::from_pointee(ClusterSnapshot::default()));
-    let policies = Arc::new(ArcSwap::from_pointee(PolicySet::default()));
-    let state = Arc::new(WebhookState::new(snapshot, Arc::clone(&synced), policies));
+    let state = Arc::new(WebhookState::new(snapshot, Arc::clone(&synced), PolicySet::default()));
     let router = admin::router(&state, LogLevelChanges::FromPod);
     assert_eq!(get(&router, "/healthz").await.status, StatusCode::OK);
     let got = get(&router, "/readyz").await;

@@ -16,7 +16,7 @@ use mullion::registry::AddressRule;
 use mullion::server::BodyLimits;
 use mullion::server::tls::{ClientCa, VerifiedClient};
 use mullion::webhook::envelope::NamespaceName;
-use mullion::webhook::{ImageSources, PullSecrets, WebhookState, router, source_factory};
+use mullion::webhook::{PoliciesInForce, PullSecrets, WebhookState, router, source_factory};
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::image::ImageRef;
@@ -106,10 +106,10 @@ fn state(
          apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {{name: a}}\nspec: {spec}\n"
     );
     let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
-    let mut state = WebhookState::fixed(ClusterSnapshot::default(), policies.clone());
-    state.images =
-        ImageSources::made_by(source_factory(client, addresses, state.metrics.requests.registry_answers.clone()));
-    state.images.follow(&policies, || ()).unwrap();
+    let mut state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::default());
+    let sources = source_factory(client, addresses, state.metrics.requests.registry_answers.clone());
+    state.policies = PoliciesInForce::with_sources(PolicySet::default(), sources);
+    state.policies.replace(&Arc::new(policies)).unwrap();
     state
 }
 
@@ -129,7 +129,7 @@ async fn os(router: &Router, review: &Value) -> String {
 
 /// Waits until the cache contains the image.
 async fn known(state: &WebhookState, image: &str, secrets: &PullSecrets) {
-    let source = state.images.source().unwrap();
+    let source = state.policies.source().unwrap();
     let wait = async {
         while source.known(&ImageRef::parse(image).unwrap(), secrets).is_none() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -355,14 +355,15 @@ fn unusable_registry_settings_are_errors() {
         );
         PolicySet::from_files(&[("a.yaml", text)]).unwrap()
     };
-    let images = ImageSources::made_by(source_factory(None, |_| AddressRule::Any, Family::default()));
+    let sources = source_factory(None, |_| AddressRule::Any, Family::default());
+    let in_force = PoliciesInForce::with_sources(PolicySet::default(), sources);
     for (spec, expected) in [
         ("{caFiles: [/nowhere/ca.pem]}", "/nowhere/ca.pem: "),
         ("{pullSecrets: Pods}", "there is no cluster to read Secrets from"),
     ] {
-        let error = images.follow(&policy(spec), || ()).unwrap_err().to_string();
+        let error = in_force.replace(&Arc::new(policy(spec))).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
-        assert!(images.source().is_none());
+        assert!(in_force.source().is_none());
     }
 }
 

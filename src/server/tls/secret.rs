@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
 use kube::Client;
+use mullion_engine::model::dns_name::{is_dns_label, is_dns_subdomain};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -25,30 +26,25 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A Secret by namespace and name; as text `NS/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SecretName {
+pub struct TlsSecretName {
     /// `metadata.namespace`.
     pub namespace: String,
     /// `metadata.name`.
     pub name: String,
 }
 
-impl FromStr for SecretName {
+impl FromStr for TlsSecretName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let part = |text: &str| {
-            let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-            let within = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
-            (text.len() <= 253 && ends(text.chars().next()) && ends(text.chars().last()) && text.chars().all(within))
-                .then(|| text.to_owned())
-        };
         text.split_once('/')
-            .and_then(|(namespace, name)| Some(Self { namespace: part(namespace)?, name: part(name)? }))
+            .filter(|(namespace, name)| is_dns_label(namespace) && is_dns_subdomain(name))
+            .map(|(namespace, name)| Self { namespace: namespace.to_owned(), name: name.to_owned() })
             .ok_or_else(|| "expected NAMESPACE/NAME of a Secret, as in mullion/mullion-tls".to_owned())
     }
 }
 
-impl fmt::Display for SecretName {
+impl fmt::Display for TlsSecretName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }
@@ -58,7 +54,7 @@ impl fmt::Display for SecretName {
 /// retried.
 pub(crate) async fn follow(
     client: Client,
-    secret: SecretName,
+    secret: TlsSecretName,
     certificate: Arc<Certificate>,
     metrics: ServerMetrics,
     stop: CancellationToken,
@@ -84,7 +80,7 @@ enum Presence {
 /// Applies the `changes` until they end.
 async fn keep(
     changes: impl Stream<Item = Event<SlimSecret>>,
-    secret: &SecretName,
+    secret: &TlsSecretName,
     certificate: &Certificate,
     metrics: &ServerMetrics,
 ) {
@@ -131,7 +127,7 @@ async fn keep(
     }
 }
 
-fn content(name: &SecretName, secret: SlimSecret) -> TlsContent {
+fn content(name: &TlsSecretName, secret: SlimSecret) -> TlsContent {
     let mut data = secret.data.unwrap_or_default();
     let mut value = |key: &str| data.remove(key).unwrap_or_default().0;
     TlsContent { origin: format!("Secret {name}"), certificate: value(CERTIFICATE), key: value(KEY) }
@@ -240,11 +236,11 @@ mod tests {
 
     #[test]
     fn names_are_a_namespace_and_a_name() {
-        let name: SecretName = NAME.parse().unwrap();
+        let name: TlsSecretName = NAME.parse().unwrap();
         assert_eq!((name.namespace.as_str(), name.name.as_str()), ("mullion", "mullion-tls"));
         assert_eq!(name.to_string(), NAME);
         for bad in ["", "mullion-tls", "/a", "a/", "a/b/c", "A/b", "a/b,metadata.name!=b", "a/-", "a /b"] {
-            assert!(bad.parse::<SecretName>().is_err(), "{bad}");
+            assert!(bad.parse::<TlsSecretName>().is_err(), "{bad}");
         }
     }
 }

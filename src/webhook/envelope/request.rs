@@ -259,9 +259,16 @@ impl<T> Members<T> {
     }
 }
 
+impl GroupVersionKind {
+    /// Whether it is that kind of the core group.
+    pub(crate) fn is_core(&self, kind: &str) -> bool {
+        self.group.is_empty() && *self.kind == *kind
+    }
+}
+
 /// Whether it is a kind without pods that Mullion reviews.
-fn is_watched(GroupVersionKind { group, kind }: &GroupVersionKind) -> bool {
-    group.is_empty() && matches!(&**kind, "Node" | "ConfigMap")
+fn is_watched(kind: &GroupVersionKind) -> bool {
+    kind.is_core("Node") || kind.is_core("ConfigMap")
 }
 
 impl<T: JsonTree> AdmissionRequest<T> {
@@ -307,22 +314,6 @@ impl AdmissionRequest {
     /// The kind, if it is one that Mullion knows.
     pub fn known_kind(&self) -> Option<WorkloadKind> {
         WorkloadKind::in_group(&self.kind.group, &self.kind.kind)
-    }
-
-    /// Whether a node is being created.
-    pub(crate) fn creates_node(&self) -> bool {
-        let GroupVersionKind { group, kind } = &self.kind;
-        group.is_empty()
-            && **kind == *"Node"
-            && self.operation == Some(Operation::Create)
-            && self.subresource().is_none()
-    }
-
-    /// Whether a ConfigMap is created or updated.
-    pub(crate) fn writes_config_map(&self) -> bool {
-        let GroupVersionKind { group, kind } = &self.kind;
-        let written = matches!(self.operation, Some(Operation::Create | Operation::Update));
-        group.is_empty() && **kind == *"ConfigMap" && written && self.subresource().is_none()
     }
 
     /// `None` for the object itself.
