@@ -228,8 +228,11 @@ fn newer_release(object: &Value) -> Option<MinorRelease> {
 /// The name, or the prefix of one that the API server generates.
 fn display_name(object: &Value) -> String {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let made = || Some(format!("{}…", text("/metadata/generateName")?));
-    text("/metadata/name").map(str::to_owned).or_else(made).unwrap_or_else(|| "without a name".to_owned())
+    match (text("/metadata/name"), text("/metadata/generateName")) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(start)) => format!("{start}…"),
+        (None, None) => "without a name".to_owned(),
+    }
 }
 
 fn denial(name: &str, faults: &[ConfigMapFault]) -> Denial {

@@ -173,8 +173,8 @@ impl Cluster {
 
 /// Mullion's own namespace: that of `--namespace`, else that of its certificate, else that of the client.
 fn namespace(args: &WebhookArgs, client: &kube::Client) -> String {
-    let of_secret = || args.tls_secret.as_ref().map(|secret| secret.namespace.clone());
-    args.namespace.clone().or_else(of_secret).unwrap_or_else(|| client.default_namespace().to_owned())
+    let of_secret = args.tls_secret.as_ref().map(|secret| &secret.namespace);
+    args.namespace.as_ref().or(of_secret).map_or_else(|| client.default_namespace(), String::as_str).to_owned()
 }
 
 fn read_snapshot(path: &Path) -> anyhow::Result<ClusterSnapshot> {

@@ -72,8 +72,8 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     let mut category = RequestCategory::of(request, &pod);
     let is_reviewed = |category| !matches!(category, RequestCategory::Skipped(_) | RequestCategory::OtherUpdate);
     // If no policy applies now, one that selects namespaces by their labels may apply.
-    let matters = || new.mode != Mode::Disabled || *by_namespace_labels;
-    let namespace_unknown = namespace.is_none() && is_reviewed(category) && matters();
+    let matters = new.mode != Mode::Disabled || *by_namespace_labels;
+    let namespace_unknown = namespace.is_none() && is_reviewed(category) && matters;
     if let Some(reason) = opted_out(request, &pod, namespace, new) {
         category = RequestCategory::Skipped(reason);
     }
@@ -309,9 +309,9 @@ fn removed_pointer(change: &Change) -> Option<&str> {
 fn wanted_images(cx: &WorkloadContext<'_>) -> BTreeSet<String> {
     // The operating system that a node pool implies for a DaemonSet depends on whether the DaemonSet's images exist for
     // both.
-    let by_pool = || cx.input.is_daemon_set() && !matches!(selector_os(&cx.input.pod).0, OsWanted::Only(_));
+    let by_pool = cx.input.is_daemon_set() && !matches!(selector_os(&cx.input.pod).0, OsWanted::Only(_));
     let never = cx.input.settings.lookup == Lookup::Never;
-    if never || !(cx.is_windows() || cx.decision.depends_on_images() || by_pool()) {
+    if never || !(cx.is_windows() || cx.decision.depends_on_images() || by_pool) {
         return BTreeSet::new();
     }
     let open = cx.input.images.iter().filter(|image| image.facts.open);

@@ -120,11 +120,9 @@ pub(crate) fn check_linux_default(
 ) -> Result<(), NoDefault> {
     let DetectionInput { pod, snapshot, .. } = input;
     if decision.os != DetectedOs::Undecided || !decision.placement {
-        let selects_other = || {
-            [scheduling::selector_os(pod).0, scheduling::node_constraints::affinity_os(pod)]
-                .contains(&OsWanted::Unknown)
-        };
-        let other = decision.os == DetectedOs::Undecided && selects_other();
+        let other = decision.os == DetectedOs::Undecided
+            && [scheduling::selector_os(pod).0, scheduling::node_constraints::affinity_os(pod)]
+                .contains(&OsWanted::Unknown);
         return Err(if other { NoDefault::OtherSystem } else { NoDefault::Decided });
     }
     match input.settings.default {

@@ -14,9 +14,7 @@ use crate::rules::Finding;
 ///
 /// Call it only for a pod that [`runs_only_on_windows`](crate::place::runs_only_on_windows).
 pub(crate) fn set_os_field(cx: &WorkloadContext<'_>, findings: &[Finding], placed: &mut PlacementChanges<'_>) {
-    let forbidden = || findings.iter().filter(|finding| finding.forbidden_by_os);
-    let stays = |finding: &Finding| finding.action != Action::Repair && finding.rejected_beside_os;
-    let clean = !findings.iter().any(stays);
+    let clean = !findings.iter().any(|finding| finding.action != Action::Repair && finding.rejected_beside_os);
     let stands = cx.input.pod.has_windows_os_field();
     let wanted = cx.input.settings.spec_os == OsFieldMode::WhenClean
         && clean
@@ -26,7 +24,7 @@ pub(crate) fn set_os_field(cx: &WorkloadContext<'_>, findings: &[Finding], place
     if !stands && (!wanted || taken) {
         return;
     }
-    repair(forbidden(), &mut placed.changes);
+    repair(findings.iter().filter(|finding| finding.forbidden_by_os), &mut placed.changes);
     if !stands {
         let edit = Edit::Set { pointer: cx.input.pod.at("/spec/os"), value: json!({"name": "windows"}) };
         placed.push("no field is left that it forbids", edit, "os");

@@ -105,8 +105,9 @@ pub(crate) fn impossible_builds(cx: &WorkloadContext<'_>) -> Option<BTreeSet<Bui
     {
         return None;
     }
-    let impossible = |build: &&Build| cx.builds.is_impossible(**build, cx.node_settings);
-    let builds: BTreeSet<Build> = cx.builds.incompatible.iter().filter(impossible).copied().collect();
+    let incompatible = cx.builds.incompatible.iter().copied();
+    let builds: BTreeSet<Build> =
+        incompatible.filter(|build| cx.builds.is_impossible(*build, cx.node_settings)).collect();
     (!builds.is_empty()).then_some(builds)
 }
 

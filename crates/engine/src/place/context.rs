@@ -104,8 +104,8 @@ impl<'a> WorkloadContext<'a> {
         if let Some(os) = self.placed_on() {
             return of(os);
         }
-        let any = || read_os_annotation(&self.input).is_some_and(|(os, _)| os == ScopeOs::Any);
-        if !self.input.is_daemon_set() || !any() {
+        let annotation = if self.input.is_daemon_set() { read_os_annotation(&self.input) } else { None };
+        if annotation.is_none_or(|(os, _)| os != ScopeOs::Any) {
             return &[];
         }
         match self.decision.os {

@@ -81,6 +81,9 @@ fn repelling_taints<'n>(nodes: &'n Nodes, tolerations: &[Value]) -> Option<BTree
     if taints.left_out() > 0 || taints.iter().len().saturating_mul(tolerations.len()) > MAX_COMPARISONS {
         return None;
     }
-    let lasts = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !taint.describes_state();
-    Some(taints.iter().map(|(taint, _)| taint).filter(lasts).filter(|taint| !tolerated(tolerations, taint)).collect())
+    let lasting = taints
+        .iter()
+        .map(|(taint, _)| taint)
+        .filter(|taint| taint.effect != "PreferNoSchedule" && !taint.describes_state());
+    Some(lasting.filter(|taint| !tolerated(tolerations, taint)).collect())
 }

@@ -41,9 +41,8 @@ pub fn runtime_class_of_build<'a>(
         Some((true, found)) if found == handler => Ok(BuildRuntimeClass::Existing(name)),
         Some((true, _)) => Err(name),
     };
-    let with_handler = |name: String| judge(format!("{name}-{handler}"));
     // Only someone else can have created the second name with another handler, so it is foreign.
-    judge(plain).or_else(with_handler).unwrap_or_else(BuildRuntimeClass::Foreign)
+    judge(plain).or_else(|name| judge(format!("{name}-{handler}"))).unwrap_or_else(BuildRuntimeClass::Foreign)
 }
 
 /// Assigns the RuntimeClass: see the modes of `place.runtimeClass`. The API server rejects a pod if the class is
@@ -92,12 +91,10 @@ fn agrees(cx: &WorkloadContext<'_>, class: &RuntimeClass) -> bool {
 
 /// Whether the namespace admits the selector and the tolerations of the class.
 fn lets_in(cx: &WorkloadContext<'_>, class: &RuntimeClass) -> bool {
-    let rejected = |(key, value): (&String, &String)| {
-        namespace_restrictions::contradiction(cx.input.namespace, key, value).is_some()
-    };
     let whitelist = tolerations_whitelist(cx);
     let tolerations = class.tolerations.parsed();
-    !class.node_selector.iter().any(rejected)
+    let mut selector = class.node_selector.iter();
+    selector.all(|(key, value)| namespace_restrictions::contradiction(cx.input.namespace, key, value).is_none())
         && tolerations.is_some_and(|all| !all.iter().any(|one| whitelist.rejects(one)))
 }
 

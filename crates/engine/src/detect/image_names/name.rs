@@ -138,8 +138,8 @@ fn in_windows_repository(
 const LINUX_VARIANTS: &[&str] = &["slim", "scratch", "oracle"];
 
 fn is_linux_variant(image: &ImageRef<'_>) -> bool {
-    let is_one = |word: &str| LINUX_VARIANTS.iter().any(|variant| variant.eq_ignore_ascii_case(word));
-    image.tag().is_some_and(|tag| tag.split('-').any(is_one))
+    let mut words = image.tag().into_iter().flat_map(|tag| tag.split('-'));
+    words.any(|word| LINUX_VARIANTS.iter().any(|variant| variant.eq_ignore_ascii_case(word)))
 }
 
 /// The major version of a tag that consists only of a version: `6.0`, `7.0.20`.
@@ -341,7 +341,7 @@ mod tests {
     fn rows_serialise_as_the_command_prints_them() {
         let row = |reference| {
             let NameFacts { os, builds, source } = from_text(reference);
-            serde_json::to_string(&ImageRow { reference, os, builds, source: source.into() }).unwrap()
+            serde_json::to_string(&ImageRow { reference, os, builds, source }).unwrap()
         };
         let text = "mcr.microsoft.com/windows/servercore:ltsc2022";
         assert_eq!(
