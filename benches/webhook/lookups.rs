@@ -16,7 +16,7 @@ use bytes::Bytes;
 use futures::future::join_all;
 use mullion::registry::{AddressRule, RegistryOutcome, RegistrySettings};
 use mullion::server::{ReceivedBody, RequestDeadline};
-use mullion::webhook::{Caller, PoliciesInForce, WebhookState, handler, source_factory, wait_limit};
+use mullion::webhook::{PoliciesInForce, ReviewCaller, WebhookState, handler, source_factory, wait_limit};
 use mullion_engine::admission::Endpoint;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_policy::PolicySet;
@@ -186,7 +186,9 @@ fn inline(silent: &Silent, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) {
                     let body = ReceivedBody::of_bytes(body, &state.memory);
                     let deadline = RequestDeadline::after(budget);
                     black_box(
-                        handler::handle(&state, Endpoint::Mutate, Caller::ApiServer, body, deadline).await.unwrap(),
+                        handler::handle(&state, Endpoint::Mutate, ReviewCaller::ApiServer, body, deadline)
+                            .await
+                            .unwrap(),
                     );
                     arrived.elapsed()
                 })

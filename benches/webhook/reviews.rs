@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::FutureExt as _;
 use mullion::server::{ReceivedBody, RequestDeadline};
-use mullion::webhook::{Caller, WebhookState, engine_review, handler};
+use mullion::webhook::{ReviewCaller, WebhookState, engine_review, handler};
 use mullion_engine::admission::Endpoint;
 use mullion_engine::model::cluster::{ClusterSnapshot, Nodes};
 use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
@@ -74,7 +74,7 @@ pub fn run() {
 /// The response to a request without time to wait.
 pub async fn handle(state: &Arc<WebhookState>, body: &Bytes) -> Bytes {
     let body = ReceivedBody::of_bytes(body.clone(), &state.memory);
-    handler::handle(state, Endpoint::Mutate, Caller::ApiServer, body, RequestDeadline::after(Duration::ZERO))
+    handler::handle(state, Endpoint::Mutate, ReviewCaller::ApiServer, body, RequestDeadline::after(Duration::ZERO))
         .await
         .unwrap()
 }

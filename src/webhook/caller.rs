@@ -12,7 +12,7 @@ static UNKNOWN_CALLER_LOG: LogLimit = LogLimit::new();
 
 /// The caller of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Caller {
+pub enum ReviewCaller {
     /// The API server: it has presented a trusted certificate, or the webhook requires none.
     ApiServer,
     /// A client without a certificate, although the webhook requests one. It gets a review without the use of pull
@@ -20,7 +20,7 @@ pub enum Caller {
     Unknown,
 }
 
-impl Caller {
+impl ReviewCaller {
     /// The caller of a request with these extensions.
     pub(crate) fn of(state: &WebhookState, extensions: &Extensions) -> Self {
         if state.client_ca.is_none() || extensions.get::<VerifiedClient>().is_some() {

@@ -26,7 +26,7 @@ use mullion_engine::admission::{Endpoint, ReviewResponse};
 use tokio_util::sync::CancellationToken;
 
 use crate::server::{BadRequest, ReceivedBody, RejectedRequest, RequestClass, RequestDeadline, Reservation};
-use crate::webhook::caller::Caller;
+use crate::webhook::caller::ReviewCaller;
 use crate::webhook::envelope::{AdmissionRequest, encode};
 use crate::webhook::metrics::RequestDecision;
 use crate::webhook::review_memory::ReviewMemory;
@@ -42,7 +42,7 @@ use crate::webhook::{config_map_review, images, nodes};
 pub async fn handle(
     state: &Arc<WebhookState>,
     endpoint: Endpoint,
-    caller: Caller,
+    caller: ReviewCaller,
     body: ReceivedBody,
     deadline: RequestDeadline,
 ) -> Result<Bytes, RejectedRequest> {
@@ -63,7 +63,7 @@ pub async fn handle(
 async fn respond(
     state: &Arc<WebhookState>,
     endpoint: Endpoint,
-    caller: Caller,
+    caller: ReviewCaller,
     body: ReceivedBody,
     deadline: RequestDeadline,
     stages: &Stages,
@@ -102,7 +102,7 @@ async fn respond(
 async fn route(
     state: &Arc<WebhookState>,
     endpoint: Endpoint,
-    caller: Caller,
+    caller: ReviewCaller,
     request: &Arc<AdmissionRequest>,
     deadline: RequestDeadline,
     stages: &Stages,

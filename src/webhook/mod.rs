@@ -4,7 +4,7 @@
 //! ```text
 //! server (accept loop, TLS, body) → router → handler → envelope → route → workload_review → engine → envelope
 //!                                                                              ↑
-//!                                     state: snapshot, policies, images, mullion-state ← cluster, reload, registries
+//!                                     state: snapshot, policies with their image source, mullion-state ← cluster, reload
 //! ```
 //!
 //! It needs these permissions, which the chart grants; the webhook writes nothing:
@@ -47,7 +47,7 @@ mod state;
 mod workload_review;
 
 pub use args::WebhookArgs;
-pub use caller::Caller;
+pub use caller::ReviewCaller;
 pub use controller_users::ControllerUsers;
 pub use images::{PlatformFuture, PlatformSource, PullSecrets, wait_limit};
 pub use policies_in_force::PoliciesInForce;

@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
     use crate::server::{ReceivedBody, RequestDeadline};
-    use crate::webhook::caller::Caller;
+    use crate::webhook::caller::ReviewCaller;
     use crate::webhook::handler::handle;
     use crate::webhook::state::WebhookState;
 
@@ -247,8 +247,9 @@ mod tests {
             "uid": "u", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "operation": "CREATE",
             "namespace": "shop", "object": {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "app"}]}}}});
         let body = ReceivedBody::of_bytes(review.to_string().into(), &state.memory);
-        let answer =
-            handle(&state, Endpoint::Mutate, Caller::ApiServer, body, RequestDeadline::after(deadline)).await.unwrap();
+        let answer = handle(&state, Endpoint::Mutate, ReviewCaller::ApiServer, body, RequestDeadline::after(deadline))
+            .await
+            .unwrap();
         serde_json::from_slice::<serde_json::Value>(&answer).unwrap()["response"].clone()
     }
 

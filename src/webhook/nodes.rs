@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::cluster::state::MullionState;
     use crate::server::{ReceivedBody, RequestDeadline};
-    use crate::webhook::caller::Caller;
+    use crate::webhook::caller::ReviewCaller;
     use crate::webhook::handler::handle;
 
     fn stored(change: impl FnOnce(&mut MullionState)) -> MullionState {
@@ -120,8 +120,9 @@ mod tests {
             "object": object}});
         change(&mut review["request"]);
         let body = ReceivedBody::of_bytes(review.to_string().into(), &state.memory);
-        let answer =
-            handle(&state, endpoint, Caller::ApiServer, body, RequestDeadline::after(Duration::ZERO)).await.unwrap();
+        let answer = handle(&state, endpoint, ReviewCaller::ApiServer, body, RequestDeadline::after(Duration::ZERO))
+            .await
+            .unwrap();
         let answer: Value = serde_json::from_slice(&answer).unwrap();
         let mut after = object;
         if let Some(patch) = answer["response"]["patch"].as_str() {

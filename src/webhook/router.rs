@@ -14,7 +14,7 @@ use mullion_engine::admission::Endpoint;
 
 use crate::server::{BadRequest, BodyLimits, RejectedRequest, RequestDeadline, body};
 use crate::telemetry::LogLimit;
-use crate::webhook::caller::Caller;
+use crate::webhook::caller::ReviewCaller;
 use crate::webhook::handler;
 use crate::webhook::state::WebhookState;
 
@@ -38,7 +38,7 @@ pub fn router(state: Arc<WebhookState>, limits: BodyLimits) -> Router {
 async fn answer(Extract(shared): Extract<Arc<Shared>>, endpoint: Endpoint, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let (state, limits) = (&shared.state, &shared.limits);
-    let caller = Caller::of(state, &parts.extensions);
+    let caller = ReviewCaller::of(state, &parts.extensions);
     let deadline = RequestDeadline::of_query(parts.uri.query(), limits);
     let outcome = match body::read_body(&parts.headers, body, &deadline, limits, &state.memory).await {
         Ok(body) => handler::handle(state, endpoint, caller, body, deadline).await,

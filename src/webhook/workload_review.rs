@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::server::RejectedRequest;
 use crate::webhook::audit::{mark_panicked, unreadable};
-use crate::webhook::caller::Caller;
+use crate::webhook::caller::ReviewCaller;
 use crate::webhook::envelope::{AdmissionRequest, NamespaceName};
 use crate::webhook::images::{PlatformSource, PullSecrets};
 use crate::webhook::metrics::RequestDecision;
@@ -35,7 +35,7 @@ const NAMESPACE_UNKNOWN: &str = "namespace-unknown";
 pub(crate) struct WorkloadReview {
     state: Arc<WebhookState>,
     endpoint: Endpoint,
-    caller: Caller,
+    caller: ReviewCaller,
     request: Arc<AdmissionRequest>,
     kind: WorkloadKind,
     operation: Operation,
@@ -70,7 +70,7 @@ impl WorkloadReview {
     pub(crate) fn new(
         state: &Arc<WebhookState>,
         endpoint: Endpoint,
-        caller: Caller,
+        caller: ReviewCaller,
         request: &Arc<AdmissionRequest>,
         kind: WorkloadKind,
         operation: Operation,
@@ -134,8 +134,8 @@ impl WorkloadReview {
     ) -> Option<KnownImages> {
         let pod = Pod::of(self.kind, &self.request.object)?;
         let secrets = match (self.caller, &self.namespace) {
-            (Caller::ApiServer, Some(namespace)) => PullSecrets::of(&pod, namespace),
-            (Caller::ApiServer, None) | (Caller::Unknown, _) => PullSecrets::none(),
+            (ReviewCaller::ApiServer, Some(namespace)) => PullSecrets::of(&pod, namespace),
+            (ReviewCaller::ApiServer, None) | (ReviewCaller::Unknown, _) => PullSecrets::none(),
         };
         let metrics = &self.state.metrics.requests;
         let known = images::look_up(source, &missing.images, &secrets, missing.lookup, deadline, metrics).await;
