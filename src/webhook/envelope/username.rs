@@ -35,7 +35,7 @@ impl Username {
 
     /// Whether it equals this name.
     pub(crate) fn is(&self, name: &str) -> bool {
-        *self.0 == *name
+        name.len() <= USERNAME_LIMIT && *self.0 == *name
     }
 }
 
