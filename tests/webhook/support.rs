@@ -74,20 +74,20 @@ pub(crate) fn pod_review(name: &str) -> Value {
     })
 }
 
-/// An engine that does what the pod's name contains: `patch`, `deny`, `warn`, `panic`; and that writes the namespace of
+/// An engine that does what the pod's name contains: `patch` (at /mutate), `deny`, `warn`, `panic`; and that writes the namespace of
 /// the request into an audit annotation.
 pub(crate) fn scripted_engine(
     request: &ReviewRequest<'_>,
     snapshot: &ClusterSnapshot,
     policies: &PolicySet,
-    _endpoint: Endpoint,
+    endpoint: Endpoint,
 ) -> (Review, ReviewResponse) {
     let mut review = review(request, snapshot, &policies.resolve(request, snapshot));
     let name = request.workload.object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("");
     assert!(name != "panic", "on purpose");
     let mut answer = ReviewResponse::default();
     answer.audit.insert("namespace", request.workload.namespace.to_owned());
-    if name.contains("patch") {
+    if name.contains("patch") && endpoint == Endpoint::Mutate {
         let patch = json!([{"op": "add", "path": "/spec/nodeSelector", "value": {"kubernetes.io/os": "windows"}}]);
         answer.patch = serde_json::from_value(patch).unwrap();
     }
