@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::FutureExt as _;
 use mullion::server::{ReceivedBody, RequestDeadline};
-use mullion::webhook::{Caller, WebhookState, engine_review, handler};
+use mullion::webhook::{ReviewCaller, WebhookState, engine_review, handler};
 use mullion_engine::admission::Endpoint;
 use mullion_engine::model::cluster::{ClusterSnapshot, Nodes};
 use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
@@ -74,7 +74,7 @@ pub fn run() {
 /// The response to a request without time to wait.
 pub async fn handle(state: &Arc<WebhookState>, body: &Bytes) -> Bytes {
     let body = ReceivedBody::of_bytes(body.clone(), &state.memory);
-    handler::handle(state, Endpoint::Mutate, Caller::ApiServer, body, RequestDeadline::after(Duration::ZERO))
+    handler::handle(state, Endpoint::Mutate, ReviewCaller::ApiServer, body, RequestDeadline::after(Duration::ZERO))
         .await
         .unwrap()
 }
@@ -82,7 +82,7 @@ pub async fn handle(state: &Arc<WebhookState>, body: &Bytes) -> Bytes {
 fn engine(state: &WebhookState, spec: &Value) -> (Duration, Duration) {
     let review: Value = serde_json::from_str(&fleet::review(spec, 2_000)).unwrap();
     let object = &review["request"]["object"];
-    let (snapshot, policies) = (state.snapshot.load_full(), state.policies.load_full());
+    let (snapshot, policies) = (state.snapshot.load_full(), state.policies.load());
     let request = ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "team-1", object });
     measure(|| {
         black_box(engine_review::review_and_respond(black_box(&request), &snapshot, &policies, Endpoint::Mutate));

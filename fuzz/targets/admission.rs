@@ -10,7 +10,7 @@ use bytes::Bytes;
 use json_patch::Patch;
 use mullion::server::{MemoryLimits, ReceivedBody, RejectedRequest, RequestDeadline};
 use mullion::webhook::review_memory::ReviewMemory;
-use mullion::webhook::{Caller, ControllerUsers, WebhookState, handler};
+use mullion::webhook::{ControllerUsers, ReviewCaller, WebhookState, handler};
 use mullion_engine::admission::Endpoint;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
@@ -69,7 +69,7 @@ fn handled(
 ) -> Result<Bytes, RejectedRequest> {
     let received = ReceivedBody::of_bytes(body, &state.memory);
     let deadline = RequestDeadline::after(Duration::from_secs(30));
-    runtime.block_on(handler::handle(state, endpoint, Caller::ApiServer, received, deadline))
+    runtime.block_on(handler::handle(state, endpoint, ReviewCaller::ApiServer, received, deadline))
 }
 
 pub fn run(bytes: &[u8], meter: &dyn Meter) {

@@ -22,9 +22,8 @@ use crate::controller::leader_context::LeaderContext;
 use crate::controller::lease::{Fence, LeaseFollower, LeaseTiming, create_identity};
 use crate::controller::metrics::ControllerMetrics;
 use crate::policy_files::{PolicyFileReader, PolicyReporter, load_at_start, reload};
-use crate::server::{AdminThread, listen, run_to_end};
+use crate::server::{AdminThread, ServerMetrics, listen, run_to_end};
 use crate::shutdown_signals::Signals;
-use crate::telemetry::metrics;
 
 /// Runs until SIGTERM or SIGINT. An error (exit code 2) means that it could not start, and describes what to do; or
 /// that a part of it ended by itself, and that it must be restarted.
@@ -76,7 +75,7 @@ async fn start(args: &ControllerArgs) -> anyhow::Result<()> {
     let (leads_sender, leads) = channel::channel(false);
     let readiness = Readiness { status: follower.status.clone(), leads, synced };
     let router = admin::router(metrics.clone(), &policy_reporter, readiness);
-    let mut admin = AdminThread::start(listener, router, metrics::WebhookMetrics::new())?;
+    let mut admin = AdminThread::start(listener, router, ServerMetrics::default())?;
 
     let terms = Terms {
         client,

@@ -1,11 +1,11 @@
 //! An HTTP client for GET and HEAD with limits: time, body size, redirects, and the origins that get an `Authorization` header.
 
 use std::error::Error;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, LOCATION, PROXY_AUTHORIZATION, RETRY_AFTER, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, LOCATION, PROXY_AUTHORIZATION, USER_AGENT,
 };
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
@@ -22,6 +22,7 @@ use crate::registry::outcome::LookupError;
 use crate::registry::proxy::Connector;
 use crate::registry::settings::RegistrySettings;
 use crate::registry::source::LookupFailure;
+use crate::registry::throttling::pause_after;
 use crate::registry::tls;
 
 /// Blobs have one redirect, or two at most in practice.
@@ -29,9 +30,6 @@ const MAX_REDIRECTS: usize = 5;
 /// Connections that are kept per host; a look-up needs one at a time.
 const IDLE_CONNECTIONS: usize = 2;
 const IDLE: Duration = Duration::from_secs(30);
-/// The pause after a 429 without `Retry-After`, and the longest pause.
-const THROTTLED: Duration = Duration::from_secs(60);
-const MAX_THROTTLED: Duration = Duration::from_secs(60 * 60);
 
 pub(crate) struct HttpClient {
     inner: Client<HttpsConnector<Connector>, Empty<Bytes>>,
@@ -185,27 +183,12 @@ pub(crate) fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), Looku
         StatusCode::OK => Ok(()),
         StatusCode::NOT_FOUND => Err(LookupError::Absent),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(LookupError::Denied),
-        StatusCode::TOO_MANY_REQUESTS => {
-            let now = SystemTime::now();
-            let retry_after = headers.get(RETRY_AFTER).and_then(|value| retry_after(value.to_str().ok()?, now));
-            Err(LookupError::Throttled { retry_after: retry_after.unwrap_or(THROTTLED).min(MAX_THROTTLED) })
-        }
+        StatusCode::TOO_MANY_REQUESTS => Err(LookupError::Throttled { retry_after: pause_after(headers) }),
         status if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
             Err(LookupError::unreachable(format!("it returns {}", status.as_u16())))
         }
         status => Err(LookupError::malformed(format!("it returns {}", status.as_u16()))),
     }
-}
-
-/// Seconds, or a date.
-fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
-    let text = text.trim();
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number too large for u64 is the maximum.
-        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
-    }
-    let date = httpdate::parse_http_date(text).ok()?;
-    Some(date.duration_since(now).unwrap_or_default())
 }
 
 const fn is_redirect(status: StatusCode) -> bool {
@@ -256,25 +239,6 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
     use super::*;
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        let now = httpdate::parse_http_date("Wed, 21 Oct 2015 07:28:00 GMT").unwrap();
-        let cases: &[(&str, Option<u64>)] = &[
-            ("0", Some(0)),
-            (" 120 ", Some(120)),
-            ("99999999999999999999999", Some(u64::MAX)),
-            ("Wed, 21 Oct 2015 07:30:00 GMT", Some(120)),
-            ("Wed, 21 Oct 2015 07:00:00 GMT", Some(0)),
-            ("-1", None),
-            ("1.5", None),
-            ("", None),
-            ("soon", None),
-        ];
-        for &(text, seconds) in cases {
-            assert_eq!(retry_after(text, now), seconds.map(Duration::from_secs), "{text}");
-        }
-    }
 
     #[test]
     fn redirects_are_absolute_or_relative_to_the_host() {

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use http::HeaderValue;
 use mullion_engine::model::image::{DOCKER_HUB, ImageRef};
+use mullion_engine::model::settings::covers;
 use serde::Deserialize;
 
 /// The entry for Docker Hub if no other entry matches (keyring.go, `defaultRegistryHost`).
@@ -219,7 +220,7 @@ fn matches(location: &str, image: &ImageRef<'_>) -> bool {
     pattern_port == port
         && pattern.split('.').count() == host.split('.').count()
         && image.normalized_repository().starts_with(path)
-        && pattern.split('.').zip(host.split('.')).all(|(pattern, label)| glob(pattern.as_bytes(), label.as_bytes()))
+        && pattern.split('.').zip(host.split('.')).all(|(pattern, label)| glob(pattern, label))
 }
 
 fn split_port(place: &str) -> (&str, &str) {
@@ -230,27 +231,15 @@ fn split_port(place: &str) -> (&str, &str) {
 }
 
 /// `*` and `?`, without the classes of Go's `filepath.Match`, which hosts do not need.
-fn glob(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut at, mut position, mut retry) = (0, 0, None);
-    while let Some(&letter) = text.get(position) {
-        match pattern.get(at) {
-            Some(b'*') => {
-                retry = Some((at + 1, position));
-                at += 1;
-            }
-            Some(&wanted) if wanted == b'?' || wanted == letter => {
-                at += 1;
-                position += 1;
-            }
-            _ => {
-                let Some((after, from)) = retry else { return false };
-                retry = Some((after, from + 1));
-                at = after;
-                position = from + 1;
-            }
-        }
-    }
-    pattern.get(at..).is_some_and(|rest| rest.iter().all(|&letter| letter == b'*'))
+fn glob(pattern: &str, text: &str) -> bool {
+    let equal = |text: &str, piece: &str| {
+        text.len() == piece.len() && text.bytes().zip(piece.bytes()).all(|(letter, of)| of == b'?' || letter == of)
+    };
+    let find = |rest: &str, piece: &str| {
+        let starts = 0..=rest.len().checked_sub(piece.len())?;
+        starts.into_iter().find(|at| rest.get(*at..at + piece.len()).is_some_and(|part| equal(part, piece)))
+    };
+    covers(pattern, text, find, equal)
 }
 
 #[cfg(test)]
@@ -383,7 +372,7 @@ mod tests {
 
     #[test]
     fn globs_end() {
-        assert!(!glob("*a".repeat(30).as_bytes(), "a".repeat(60).replace("aa", "ab").as_bytes()));
-        assert!(glob(b"*", b"") && glob(b"**a**", b"a") && !glob(b"", b"a") && glob(b"", b""));
+        assert!(!glob(&"*a".repeat(30), &"a".repeat(60).replace("aa", "ab")));
+        assert!(glob("*", "") && glob("**a**", "a") && !glob("", "a") && glob("", ""));
     }
 }

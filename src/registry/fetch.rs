@@ -16,7 +16,7 @@ use crate::registry::document::{
     read_layer_bytes, read_manifest,
 };
 use crate::registry::outcome::LookupError;
-use crate::registry::source::{AnswerFuture, ImageAnswer, LookupFailure, RegistrySource, Revision, Target};
+use crate::registry::source::{AnswerFuture, ImageAnswer, ImageRevision, ImageTarget, LookupFailure, RegistrySource};
 
 /// The maximum number of logins that are tried for one image; pods rarely have more secrets for one registry.
 const MAX_LOGINS: usize = 8;
@@ -28,7 +28,7 @@ const DIGEST_HEADER: &str = "docker-content-digest";
 impl RegistrySource for HttpClient {
     fn fetch<'a>(
         &'a self,
-        target: &'a Target,
+        target: &'a ImageTarget,
         logins: &'a [Arc<Login>],
         last: Option<&'a ImageAnswer>,
     ) -> AnswerFuture<'a> {
@@ -50,26 +50,26 @@ impl RegistrySource for HttpClient {
 /// The requests for one image with one login. Its token is used for no other image.
 struct Session<'a> {
     client: &'a HttpClient,
-    target: &'a Target,
+    target: &'a ImageTarget,
     login: Option<&'a Login>,
     authorization: Option<HeaderValue>,
 }
 
 impl<'a> Session<'a> {
-    fn new(client: &'a HttpClient, target: &'a Target, login: Option<&'a Arc<Login>>) -> Self {
+    fn new(client: &'a HttpClient, target: &'a ImageTarget, login: Option<&'a Arc<Login>>) -> Self {
         Self { client, target, login: login.map(|login| &**login), authorization: None }
     }
 
     async fn fetch(&mut self, last: Option<&ImageAnswer>) -> Result<ImageAnswer, LookupFailure> {
-        if let (Revision::Tag(tag), Some(last)) = (&self.target.revision, last)
+        if let (ImageRevision::Tag(tag), Some(last)) = (&self.target.revision, last)
             && self.points_to(tag, &last.digest).await?
         {
             return Ok(last.clone());
         }
         let bytes = self.manifest(self.target.revision.as_str()).await?;
         let digest = match &self.target.revision {
-            Revision::Digest(expected) => verified(&bytes, expected)?.into(),
-            Revision::Tag(_) => sum(&bytes, "sha256", &SHA256),
+            ImageRevision::Digest(expected) => verified(&bytes, expected)?.into(),
+            ImageRevision::Tag(_) => sum(&bytes, "sha256", &SHA256),
         };
         let (platforms, pull_bytes) = match read_manifest(&bytes)? {
             RegistryDocument::Other => (Platforms::default(), None),
@@ -177,7 +177,7 @@ impl<'a> Session<'a> {
         path: &str,
         accept: &'static str,
     ) -> Result<OriginResponse, LookupFailure> {
-        let Target { host, repository, .. } = self.target;
+        let ImageTarget { host, repository, .. } = self.target;
         let uri = whole_uri(&format!("{}://{host}/v2/{repository}/{path}", self.client.scheme(host)))
             .ok_or_else(|| LookupError::malformed("the reference is not a valid address"))?;
         let answer = self.client.send(method, uri.clone(), accept, self.authorization.as_ref()).await?;

@@ -5,26 +5,30 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use moka::policy::EvictionPolicy;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
 use moka::sync::Cache;
 use mullion_engine::model::image::{ImageRef, Platforms};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::registry::client::HttpClient;
 use crate::registry::credentials::{Credentials, CredentialsKey, Login};
-use crate::registry::outcome::{LookupError, Outcomes, RegistryOutcome};
+use crate::registry::outcome::{LookupError, RegistryOutcome};
 use crate::registry::settings::RegistrySettings;
-use crate::registry::source::{ImageAnswer, LookupFailure, RegistrySource, Revision, Target};
+use crate::registry::source::{ImageAnswer, ImageRevision, ImageTarget, LookupFailure, RegistrySource};
+use crate::registry::throttling::PausedHosts;
 use crate::telemetry::LogLimit;
 
-/// The maximum number of registries that are paused; beyond it, the least recently used is queried again.
-const MAX_PAUSED_HOSTS: u64 = 1_000;
 /// The number of entries of an index that count as one more result in the cache.
 const ENTRIES_PER_WEIGHT: usize = 8;
 
 type Answer = Result<ImageAnswer, LookupError>;
+/// The answer of a look-up, for every caller that waits for it.
+type RunningAnswer = Shared<BoxFuture<'static, Answer>>;
 
 /// Registries with a cache. Cloning is cheap; clones share everything.
 #[derive(Clone)]
@@ -34,11 +38,10 @@ struct Inner {
     settings: RegistrySettings,
     source: Box<dyn RegistrySource>,
     cache: Cache<Key, Arc<Cached>>,
-    /// Paused hosts, by host name.
-    paused: Cache<Box<str>, PausedHost>,
+    paused: PausedHosts,
     look_ups: Mutex<RunningLookups>,
     background: Semaphore,
-    outcomes: Outcomes,
+    outcomes: Family<RegistryOutcome, Counter>,
     refusal_log: LogLimit,
 }
 
@@ -57,16 +60,10 @@ struct Cached {
     last: Option<ImageAnswer>,
 }
 
-#[derive(Clone)]
-struct PausedHost {
-    until: Instant,
-    error: LookupError,
-}
-
 /// Running look-ups. A look-up continues if a caller stops waiting.
 #[derive(Default)]
 struct RunningLookups {
-    under_way: HashMap<Key, watch::Receiver<Option<Answer>>>,
+    under_way: HashMap<Key, RunningAnswer>,
     /// The number of running look-ups that no caller waited for when they began.
     background: usize,
 }
@@ -93,11 +90,24 @@ impl fmt::Debug for RegistryClient {
 impl RegistryClient {
     /// Reads the certificates. Sends no request.
     pub fn new(settings: RegistrySettings) -> anyhow::Result<Self> {
-        let client = HttpClient::new(&settings)?;
-        Ok(Self::with_source(settings, Box::new(client)))
+        Self::counted_in(settings, Family::default())
     }
 
-    fn with_source(settings: RegistrySettings, source: Box<dyn RegistrySource>) -> Self {
+    /// Does the same as [`new`](Self::new), and counts each outcome in `outcomes`.
+    pub fn counted_in(settings: RegistrySettings, outcomes: Family<RegistryOutcome, Counter>) -> anyhow::Result<Self> {
+        let client = HttpClient::new(&settings)?;
+        Ok(Self::with_source(settings, Box::new(client), outcomes))
+    }
+
+    fn with_source(
+        settings: RegistrySettings,
+        source: Box<dyn RegistrySource>,
+        outcomes: Family<RegistryOutcome, Counter>,
+    ) -> Self {
+        // All exist from the start, as zero.
+        for outcome in RegistryOutcome::ALL {
+            drop(outcomes.get_or_create(outcome));
+        }
         let cache = Cache::builder()
             .max_capacity(settings.cache_entries)
             .weigher(|_: &Key, cached: &Arc<Cached>| cached.weight())
@@ -106,10 +116,10 @@ impl RegistryClient {
         Self(Arc::new(Inner {
             source,
             cache,
-            paused: Cache::builder().max_capacity(MAX_PAUSED_HOSTS).eviction_policy(EvictionPolicy::lru()).build(),
+            paused: PausedHosts::default(),
             look_ups: Mutex::default(),
             background: Semaphore::new(settings.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
-            outcomes: Outcomes::default(),
+            outcomes,
             refusal_log: LogLimit::default(),
             settings,
         }))
@@ -118,7 +128,7 @@ impl RegistryClient {
     /// The fresh result in the cache. Does not wait.
     pub fn known(&self, image: &ImageRef<'_>, credentials: &Credentials) -> Option<Arc<Platforms>> {
         let found = self.0.fresh(&Key::new(image, credentials))?.answer.clone().ok()?;
-        self.0.outcomes.count(RegistryOutcome::Hit);
+        self.0.outcomes.get_or_create(&RegistryOutcome::Hit).inc();
         Some(found.platforms)
     }
 
@@ -155,22 +165,18 @@ impl RegistryClient {
         deadline: Instant,
     ) -> Result<ImageAnswer, LookupError> {
         let key = Key::new(image, credentials);
-        let mut look_up = match self.join(key, image, credentials, Urgency::Awaited) {
+        let look_up = match self.join(key, image, credentials, Urgency::Awaited) {
             Joined::Known(cached) => {
-                self.0.outcomes.count(RegistryOutcome::Hit);
+                self.0.outcomes.get_or_create(&RegistryOutcome::Hit).inc();
                 return cached.answer.clone();
             }
             Joined::Running(look_up) => look_up,
             Joined::Full => {
-                self.0.outcomes.count(RegistryOutcome::Dropped);
+                self.0.outcomes.get_or_create(&RegistryOutcome::Dropped).inc();
                 return Err(LookupError::Busy);
             }
         };
-        match timeout_at(deadline, look_up.wait_for(Option::is_some)).await {
-            Err(_) => Err(LookupError::Late),
-            Ok(Ok(answer)) => answer.clone().unwrap_or(Err(LookupError::Late)),
-            Ok(Err(_)) => Err(LookupError::unreachable("the look-up ended without an answer")),
-        }
+        timeout_at(deadline, look_up).await.unwrap_or(Err(LookupError::Late))
     }
 
     /// Looks an image up in the background. Does nothing if the result is known or a look-up runs; if the queue is
@@ -178,13 +184,13 @@ impl RegistryClient {
     #[allow(clippy::needless_pass_by_value, reason = "callers are done with them")]
     pub fn want(&self, image: ImageRef<'_>, credentials: Credentials) {
         if let Joined::Full = self.join(Key::new(&image, &credentials), &image, &credentials, Urgency::Background) {
-            self.0.outcomes.count(RegistryOutcome::Dropped);
+            self.0.outcomes.get_or_create(&RegistryOutcome::Dropped).inc();
         }
     }
 
-    /// How often each outcome occurred since the start.
-    pub fn outcomes(&self) -> [(RegistryOutcome, u64); RegistryOutcome::ALL.len()] {
-        self.0.outcomes.read()
+    /// How often an outcome occurred since the start.
+    pub fn count_of(&self, outcome: RegistryOutcome) -> u64 {
+        self.0.outcomes.get_or_create(&outcome).get()
     }
 
     /// Look-ups that wait or run.
@@ -208,28 +214,31 @@ impl RegistryClient {
         if look_ups.number(urgency) >= self.0.settings.queue {
             return Joined::Full;
         }
-        let (sender, receiver) = watch::channel(None);
-        look_ups.under_way.insert(key.clone(), receiver.clone());
+        let (sender, receiver) = oneshot::channel();
+        let panicked = |_| Err(LookupError::unreachable("the look-up ended without an answer"));
+        let look_up = receiver.map(move |answer| answer.unwrap_or_else(panicked)).boxed().shared();
+        look_ups.under_way.insert(key.clone(), look_up.clone());
         look_ups.background += usize::from(urgency == Urgency::Background);
         drop(look_ups);
 
         let running = RunningLookup { inner: self.0.clone(), key, urgency };
-        let target = Target::new(image);
+        let target = ImageTarget::new(image);
         let logins: Vec<_> = credentials.logins(image).cloned().collect();
         runtime.spawn(async move {
             let answer = running.inner.look_up(&running.key, &target, &logins, running.urgency).await;
             // Removed from the list before the result is sent, so that a caller that calls again after the result uses
             // the cache.
             drop(running);
-            sender.send_replace(Some(answer));
+            // An error means that no caller waits any more.
+            drop(sender.send(answer));
         });
-        Joined::Running(receiver)
+        Joined::Running(look_up)
     }
 }
 
 enum Joined {
     Known(Arc<Cached>),
-    Running(watch::Receiver<Option<Answer>>),
+    Running(RunningAnswer),
     Full,
 }
 
@@ -243,7 +252,7 @@ impl Inner {
         self.cache.get(key).filter(|cached| Instant::now() < cached.fresh_until)
     }
 
-    async fn look_up(&self, key: &Key, target: &Target, logins: &[Arc<Login>], urgency: Urgency) -> Answer {
+    async fn look_up(&self, key: &Key, target: &ImageTarget, logins: &[Arc<Login>], urgency: Urgency) -> Answer {
         let _permit = match urgency {
             Urgency::Background => self.background.acquire().await.ok(),
             Urgency::Awaited => None,
@@ -261,7 +270,7 @@ impl Inner {
             }
         };
         let outcome = RegistryOutcome::of(&answer);
-        self.outcomes.count(outcome);
+        self.outcomes.get_or_create(&outcome).inc();
         let reason = answer.as_ref().err().map(ToString::to_string).unwrap_or_default();
         if let Err(LookupError::Refused(reason)) = &answer
             && let Some(omitted) = self.refusal_log.pass(std::time::Instant::now())
@@ -275,7 +284,7 @@ impl Inner {
 
     async fn ask(
         &self,
-        target: &Target,
+        target: &ImageTarget,
         logins: &[Arc<Login>],
         last: Option<&ImageAnswer>,
     ) -> Result<ImageAnswer, LookupError> {
@@ -283,36 +292,23 @@ impl Inner {
             let text = format!("spec.registries of the RegistryPolicy does not list {}", target.registry);
             return Err(LookupError::refused(text));
         }
-        if let Some(paused) = self.paused.get(&target.host) {
-            if Instant::now() < paused.until {
-                return Err(paused.error);
-            }
-            self.paused.invalidate(&target.host);
-        }
+        self.paused.check(&target.host)?;
         let failure = match timeout(self.settings.timeout, self.source.fetch(target, logins, last)).await {
             Ok(Ok(found)) => return Ok(found),
             Ok(Err(failure)) => failure,
             Err(_) => LookupFailure::from(LookupError::unreachable("the look-up took too long")),
         };
-        let pause = match &failure.error {
-            LookupError::Throttled { retry_after } => Some(*retry_after),
-            _ if failure.silent => Some(self.settings.error_lifetime),
-            _ => None,
-        };
-        if let Some(pause) = pause {
-            let paused = PausedHost { until: Instant::now() + pause, error: failure.error.clone() };
-            self.paused.insert(target.host.clone(), paused);
-        }
+        self.paused.pause_after(&failure, &target.host, self.settings.error_lifetime);
         Err(failure.error)
     }
 
     /// Stores the result under the requested name, and under the digest of a tag.
-    fn keep(&self, key: &Key, target: &Target, found: ImageAnswer) {
+    fn keep(&self, key: &Key, target: &ImageTarget, found: ImageAnswer) {
         let cached = |lifetime: Duration, found: ImageAnswer| {
             let fresh_until = Instant::now() + lifetime;
             Arc::new(Cached { answer: Ok(found.clone()), fresh_until, last: Some(found) })
         };
-        if let Revision::Tag(tag) = &target.revision {
+        if let ImageRevision::Tag(tag) = &target.revision {
             if let Some(name) = key.reference.strip_suffix(&**tag).and_then(|rest| rest.strip_suffix(':')) {
                 let reference = format!("{name}@{}", found.digest).into();
                 let by_digest = Key { reference, credentials: key.credentials };
@@ -417,7 +413,7 @@ mod tests {
     impl RegistrySource for Shared {
         fn fetch<'a>(
             &'a self,
-            target: &'a Target,
+            target: &'a ImageTarget,
             logins: &'a [Arc<Login>],
             last: Option<&'a ImageAnswer>,
         ) -> AnswerFuture<'a> {
@@ -438,8 +434,8 @@ mod tests {
                     _ if version == GONE => Err(LookupError::Absent.into()),
                     _ => {
                         let digest = match &target.revision {
-                            Revision::Digest(digest) => digest.to_string(),
-                            Revision::Tag(_) => format!("sha256:{version:064}"),
+                            ImageRevision::Digest(digest) => digest.to_string(),
+                            ImageRevision::Tag(_) => format!("sha256:{version:064}"),
                         };
                         if let Some(last) = last.filter(|last| *last.digest == digest) {
                             script.reused.fetch_add(1, Ordering::SeqCst);
@@ -460,7 +456,7 @@ mod tests {
 
     fn registries(settings: RegistrySettings) -> (RegistryClient, Arc<Scripted>) {
         let script = Arc::new(Scripted::default());
-        (RegistryClient::with_source(settings, Box::new(Shared(script.clone()))), script)
+        (RegistryClient::with_source(settings, Box::new(Shared(script.clone())), Family::default()), script)
     }
 
     fn opened(settings: RegistrySettings) -> (RegistryClient, Arc<Scripted>) {
@@ -482,7 +478,7 @@ mod tests {
     }
 
     fn counted(registries: &RegistryClient, outcome: RegistryOutcome) -> u64 {
-        registries.outcomes()[outcome as usize].1
+        registries.count_of(outcome)
     }
 
     type Found = Result<Arc<Platforms>, LookupError>;

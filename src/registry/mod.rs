@@ -1,10 +1,12 @@
 //! Platforms of images, as registries report them.
 //!
 //! ```text
-//! Registries::known ───── cache ──→ Platforms                       does not wait
-//! Registries::want ──┐                                              bounded queue, does not wait
-//! Registries::resolve┴→ look-up (one per image and credentials) → Source → manifest, config → cache
+//! known ────── cache ──→ Platforms                        does not wait
+//! want ────┐                                              bounded queue, does not wait
+//! resolve ─┴→ look-up (one per image and credentials) ──→ manifest, config ──→ cache
 //! ```
+//!
+//! [`RegistryClient::known`], [`RegistryClient::want`] and [`RegistryClient::resolve`] are the ways in.
 //!
 //! One look-up is GET manifest, and for a single manifest GET config, or for the size of an entry of an index GET
 //! manifest. A response 401 adds a request to a token service. Responses of registries are not trusted: bodies, index
@@ -28,6 +30,7 @@ mod proxy;
 mod resolver;
 mod settings;
 mod source;
+mod throttling;
 mod tls;
 
 pub use addresses::AddressRule;

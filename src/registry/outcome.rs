@@ -1,7 +1,6 @@
-//! Outcomes of look-ups, and their counters.
+//! Outcomes of look-ups.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::telemetry::label_values;
@@ -55,7 +54,7 @@ impl LookupError {
 
 label_values! {
     /// The outcome of a request for an image, for metrics.
-    pub enum RegistryOutcome {
+    pub enum RegistryOutcome: "outcome" {
         /// The cache contained the result, which can be an error.
         Hit = "hit",
         /// The registry has the image.
@@ -78,19 +77,6 @@ label_values! {
 }
 
 impl RegistryOutcome {
-    /// Every outcome.
-    pub const ALL: [Self; 9] = [
-        Self::Hit,
-        Self::Found,
-        Self::Absent,
-        Self::Denied,
-        Self::Throttled,
-        Self::Refused,
-        Self::Unreachable,
-        Self::Malformed,
-        Self::Dropped,
-    ];
-
     pub(crate) fn of<T>(answer: &Result<T, LookupError>) -> Self {
         match answer {
             Ok(_) => Self::Found,
@@ -102,22 +88,5 @@ impl RegistryOutcome {
             Err(LookupError::Malformed(_)) => Self::Malformed,
             Err(LookupError::Busy) => Self::Dropped,
         }
-    }
-}
-
-/// A counter for each outcome.
-#[derive(Debug, Default)]
-pub(crate) struct Outcomes([AtomicU64; RegistryOutcome::ALL.len()]);
-
-impl Outcomes {
-    pub(crate) fn count(&self, outcome: RegistryOutcome) {
-        if let Some(number) = self.0.get(outcome as usize) {
-            number.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    pub(crate) fn read(&self) -> [(RegistryOutcome, u64); RegistryOutcome::ALL.len()] {
-        RegistryOutcome::ALL
-            .map(|outcome| (outcome, self.0.get(outcome as usize).map_or(0, |number| number.load(Ordering::Relaxed))))
     }
 }

@@ -13,22 +13,22 @@ const DOCKER_HUB_API: &str = "registry-1.docker.io";
 
 /// One image to look up. If it has a digest, its tag is ignored.
 #[derive(Debug, Clone)]
-pub(crate) struct Target {
+pub(crate) struct ImageTarget {
     /// The registry, in the form in which references begin.
     pub(crate) registry: Box<str>,
     /// Host and port of the registry's API.
     pub(crate) host: Box<str>,
     pub(crate) repository: Box<str>,
-    pub(crate) revision: Revision,
+    pub(crate) revision: ImageRevision,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Revision {
+pub(crate) enum ImageRevision {
     Tag(Box<str>),
     Digest(Box<str>),
 }
 
-impl Revision {
+impl ImageRevision {
     pub(crate) fn as_str(&self) -> &str {
         match self {
             Self::Tag(text) | Self::Digest(text) => text,
@@ -36,7 +36,7 @@ impl Revision {
     }
 }
 
-impl Target {
+impl ImageTarget {
     pub(crate) fn new(image: &ImageRef<'_>) -> Self {
         let registry = image.normalized_registry();
         Self {
@@ -44,8 +44,8 @@ impl Target {
             host: if registry == DOCKER_HUB { DOCKER_HUB_API } else { registry }.into(),
             repository: image.normalized_repository().into(),
             revision: match image.digest() {
-                Some(digest) => Revision::Digest(digest.into()),
-                None => Revision::Tag(image.tag().unwrap_or("latest").into()),
+                Some(digest) => ImageRevision::Digest(digest.into()),
+                None => ImageRevision::Tag(image.tag().unwrap_or("latest").into()),
             },
         }
     }
@@ -85,7 +85,7 @@ pub(crate) trait RegistrySource: Send + Sync {
     /// Returns `last` unchanged if the tag has not moved.
     fn fetch<'a>(
         &'a self,
-        target: &'a Target,
+        target: &'a ImageTarget,
         logins: &'a [Arc<Login>],
         last: Option<&'a ImageAnswer>,
     ) -> AnswerFuture<'a>;

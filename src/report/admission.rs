@@ -39,7 +39,7 @@ impl Admission {
             stored = object.clone();
         }
         let workload = WorkloadObject { object: &stored, ..request.workload };
-        let second = ReviewRequest { workload, at_validate: true, ..*request };
+        let second = ReviewRequest { workload, endpoint: Endpoint::Validate, ..*request };
         let second = respond_in_full(&review_of(&second, snapshot, policies), &stored, Endpoint::Validate);
         warnings.extend(second.warnings);
         Self { review, denial: second.denial, patch, stored, warnings: unique(warnings) }

@@ -18,9 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::connection::ConnectionServer;
 use crate::server::connection_limits::ConnectionLimits;
+use crate::server::metrics::ServerMetrics;
 use crate::server::open_connections::OpenConnections;
 use crate::server::tls::install_crypto;
-use crate::telemetry::{LogArgs, WebhookMetrics, logs};
+use crate::telemetry::{LogArgs, logs};
 
 /// The pause between two searches for overdue connections. The time limits are 10 s and more, and a search takes
 /// microseconds.
@@ -54,7 +55,7 @@ pub async fn serve(
     tls: Option<Arc<ServerConfig>>,
     router: Router,
     limits: ConnectionLimits,
-    metrics: WebhookMetrics,
+    metrics: ServerMetrics,
     stop: CancellationToken,
 ) {
     let drain = limits.drain;
@@ -77,7 +78,7 @@ struct Accept {
     listener: TcpListener,
     open: Arc<OpenConnections>,
     backoff: Duration,
-    metrics: WebhookMetrics,
+    metrics: ServerMetrics,
 }
 
 impl Accept {
@@ -93,7 +94,9 @@ impl Accept {
                 // The client closed the connection; no pause is necessary.
                 Err(error) if is_of_client(&error) => {}
                 Err(error) => {
-                    self.metrics.accept_failed(&error);
+                    // Most often because file descriptors ran out.
+                    self.metrics.accept_errors.inc();
+                    tracing::warn!(%error, "cannot accept connections now; trying again");
                     sleep(self.backoff).await;
                 }
             }

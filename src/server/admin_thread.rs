@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::accept::serve;
 use crate::server::connection_limits::ConnectionLimits;
-use crate::telemetry::WebhookMetrics;
+use crate::server::metrics::ServerMetrics;
 
 /// The running admin port.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct AdminThread {
 
 impl AdminThread {
     /// Serves `router` on `listener`.
-    pub(crate) fn start(listener: TcpListener, router: Router, metrics: WebhookMetrics) -> anyhow::Result<Self> {
+    pub(crate) fn start(listener: TcpListener, router: Router, metrics: ServerMetrics) -> anyhow::Result<Self> {
         let stop = CancellationToken::new();
         let (alive, ended) = oneshot::channel();
         // The listener must be registered with the runtime that accepts.

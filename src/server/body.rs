@@ -20,8 +20,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::server::body_limits::BodyLimits;
 use crate::server::deadline::RequestDeadline;
 use crate::server::memory_pool::{MemoryPool, RequestClass, Reservation};
-use crate::server::rejected_request::RejectedRequest;
-use crate::telemetry::BadRequest;
+use crate::server::rejected_request::{BadRequest, RejectedRequest};
 
 /// How much of a Content-Type is quoted, in characters.
 const QUOTED: usize = 80;
@@ -45,7 +44,7 @@ impl ReceivedBody {
 }
 
 /// Reads a whole body.
-pub(crate) async fn read(
+pub(crate) async fn read_body(
     headers: &HeaderMap,
     mut body: Body,
     deadline: &RequestDeadline,

@@ -1,6 +1,7 @@
 //! Serves one connection, from the TLS handshake to the end.
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -23,10 +24,10 @@ use tower::ServiceExt as _;
 
 use crate::server::admin_port::Peer;
 use crate::server::connection_limits::ConnectionLimits;
+use crate::server::metrics::ServerMetrics;
 use crate::server::open_connections::OpenConnection;
 use crate::server::response_end::{TrackedBody, TrackedStream};
 use crate::server::tls::VerifiedClient;
-use crate::telemetry::WebhookMetrics;
 
 /// The maximum number of bytes that hyper reads ahead, and so the longest head of a request: 8 KiB, hyper's minimum.
 /// The head of an API server's request has less than 1 KiB. A TLS connection takes 22 KiB if it was never used, and 32
@@ -41,7 +42,7 @@ pub(crate) struct ConnectionServer {
     router: Router,
     http: http1::Builder,
     limits: ConnectionLimits,
-    metrics: WebhookMetrics,
+    metrics: ServerMetrics,
     stop: CancellationToken,
 }
 
@@ -52,7 +53,7 @@ impl ConnectionServer {
         tls: Option<Arc<ServerConfig>>,
         router: Router,
         limits: ConnectionLimits,
-        metrics: WebhookMetrics,
+        metrics: ServerMetrics,
         stop: CancellationToken,
     ) -> Self {
         let mut http = http1::Builder::new();
@@ -88,8 +89,8 @@ impl ConnectionServer {
                 };
                 self.serve_http(router, stream, peer, &connection).await;
             }
-            Ok(Err(error)) => self.metrics.handshake_failed(peer, &error),
-            Err(_) => self.metrics.handshake_failed(peer, &"it took too long"),
+            Ok(Err(error)) => self.count_failed_handshake(peer, &error),
+            Err(_) => self.count_failed_handshake(peer, &"it took too long"),
         }
     }
 
@@ -130,8 +131,16 @@ impl ConnectionServer {
 
     fn count_close(&self, peer: SocketAddr, connection: &OpenConnection) {
         if let Some(reason) = connection.reason_to_end() {
-            self.metrics.connection_closed(peer, reason);
+            self.metrics.connections_closed.get_or_create(&reason).inc();
+            // Only at debug, because other clients decide how often it happens.
+            tracing::debug!(%peer, reason = reason.name(), "closed a connection");
         }
+    }
+
+    fn count_failed_handshake(&self, peer: SocketAddr, error: &dyn Display) {
+        self.metrics.tls_handshake_failures.inc();
+        // Only at debug, because every port scan and TCP health check causes one.
+        tracing::debug!(%peer, %error, "TLS handshake failed");
     }
 }
 
@@ -168,6 +177,7 @@ mod tests {
     use tokio::task::JoinHandle;
 
     use super::*;
+    use crate::server::metrics::ConnectionClose;
     use crate::server::open_connections::OpenConnections;
 
     const REQUEST: &[u8] = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nping";
@@ -180,14 +190,14 @@ mod tests {
     struct Echo {
         all: Arc<OpenConnections>,
         client: DuplexStream,
-        metrics: WebhookMetrics,
+        metrics: ServerMetrics,
         stop: CancellationToken,
         task: JoinHandle<()>,
     }
 
     impl Echo {
         async fn start(limits: ConnectionLimits) -> Self {
-            let (metrics, stop) = (WebhookMetrics::new(), CancellationToken::new());
+            let (metrics, stop) = (ServerMetrics::default(), CancellationToken::new());
             let all = OpenConnections::new(limits.clone());
             let router = Router::new().route("/", post(async |body: Bytes| body));
             let server = ConnectionServer::new(None, router.clone(), limits, metrics.clone(), stop.clone());
@@ -236,9 +246,8 @@ mod tests {
             drop(self.all.open(peer().ip()).await);
         }
 
-        fn closed(&self, reason: &str) -> bool {
-            let line = format!("mullion_connections_closed_total{{reason=\"{reason}\"}} 1");
-            self.metrics.encode().unwrap().contains(&line)
+        fn closed(&self, reason: ConnectionClose) -> bool {
+            self.metrics.connections_closed.get_or_create(&reason).get() == 1
         }
     }
 
@@ -259,8 +268,8 @@ mod tests {
             }
             echo.replaced().await;
             assert_eq!(echo.rest().await, "");
-            echo.task.await.unwrap();
-            assert!(echo.metrics.encode().unwrap().contains("mullion_connections_closed_total{reason=\"no_slot\"} 1"));
+            (&mut echo.task).await.unwrap();
+            assert!(echo.closed(ConnectionClose::NoSlot));
         }
     }
 
@@ -271,7 +280,7 @@ mod tests {
         echo.runs().await;
         echo.replaced().await;
         assert_eq!(echo.rest().await, "");
-        assert!(echo.closed("no_slot"));
+        assert!(echo.closed(ConnectionClose::NoSlot));
     }
 
     #[tokio::test(start_paused = true)]
@@ -288,7 +297,7 @@ mod tests {
             assert!(is_last(&response), "{response}");
             assert_eq!(echo.rest().await, "");
             drop(second);
-            assert!(!echo.closed("no_slot"));
+            assert!(!echo.closed(ConnectionClose::NoSlot));
         }
     }
 
@@ -308,7 +317,7 @@ mod tests {
         assert!(!is_last(&response), "it was chosen after the response: {response}");
         drop(second);
         assert_eq!(echo.rest().await, "");
-        assert!(echo.closed("no_slot"));
+        assert!(echo.closed(ConnectionClose::NoSlot));
     }
 
     #[tokio::test(start_paused = true)]
@@ -326,7 +335,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         echo.all.close_overdue(Instant::now());
         echo.runs().await;
-        assert!(echo.task.is_finished() && echo.closed("unread_response"));
+        assert!(echo.task.is_finished() && echo.closed(ConnectionClose::UnreadResponse));
         assert!(echo.rest().await.len() < long.len());
     }
 

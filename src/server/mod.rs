@@ -9,6 +9,7 @@
 //! | [`connection_limits`] | the limits of connections |
 //! | [`tls`] | the certificate, replaced without dropping a connection |
 //! | `body` | request bodies, read with limits of size, time and memory |
+//! | `metrics` | counts of connections and certificates |
 //! | `memory_pool` | the memory that requests may take together |
 //! | `body_limits` | the limits of size and time |
 //! | `deadline` | the time that a request has |
@@ -27,6 +28,7 @@ mod connection;
 mod connection_limits;
 mod deadline;
 mod memory_pool;
+mod metrics;
 mod open_connections;
 mod rejected_request;
 mod response_end;
@@ -43,4 +45,5 @@ pub use connection_limits::ConnectionLimits;
 pub use deadline::RequestDeadline;
 pub use memory_pool::{MemoryLimits, MemoryPool, Reservation};
 pub(crate) use memory_pool::{RequestClass, Unreserved};
-pub use rejected_request::RejectedRequest;
+pub use metrics::{ConnectionClose, ReloadOutcome, ServerMetrics};
+pub use rejected_request::{BadRequest, RejectedRequest};

@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::server::connection_limits::ConnectionLimits;
-use crate::telemetry::ConnectionClose;
+use crate::server::metrics::ConnectionClose;
 
 /// All open connections of one port.
 #[derive(Debug)]
@@ -133,8 +133,7 @@ impl OpenConnections {
 impl Table {
     /// Chooses a connection to close, unless one is about to end anyway.
     fn make_room(&mut self) {
-        let ends = |entry: &Entry| entry.closing.is_some() && !entry.activity.is_under_way();
-        if self.connections.values().any(ends) {
+        if self.connections.values().any(|entry| entry.closing.is_some() && !entry.activity.is_under_way()) {
             return;
         }
         if let Some(id) = self.next_unused(None).or_else(|| self.longest_idle()) {
@@ -146,8 +145,8 @@ impl Table {
     /// `latest`.
     fn next_unused(&self, latest: Option<Instant>) -> Option<u64> {
         let oldest = self.unused.values().filter_map(|unused| Some((unused.len(), Reverse(*unused.first()?))));
-        let old_enough = |opened: Instant| latest.is_none_or(|latest| opened <= latest);
-        let (_, Reverse((_, id))) = oldest.filter(|(_, Reverse((opened, _)))| old_enough(*opened)).max()?;
+        let old_enough = oldest.filter(|(_, Reverse((opened, _)))| latest.is_none_or(|latest| *opened <= latest));
+        let (_, Reverse((_, id))) = old_enough.max()?;
         Some(id)
     }
 

@@ -3,7 +3,29 @@
 use axum::http::StatusCode;
 
 use crate::server::memory_pool::Unreserved;
-use crate::telemetry::BadRequest;
+use crate::telemetry::label_values;
+
+label_values! {
+    /// Why a request was not reviewed.
+    pub enum BadRequest: "reason" {
+        /// Not an AdmissionReview: 400.
+        Malformed = "malformed",
+        /// Not `application/json`: 415.
+        ContentType = "content_type",
+        /// The body is longer than the limit: 413.
+        TooLarge = "too_large",
+        /// Slower than its deadline: 408.
+        Slow = "slow",
+        /// The client closed the connection while it was sending: 400, which the client does not read.
+        Broken = "broken",
+        /// Other requests used the memory or the processors until half of its time was over: 429.
+        Busy = "busy",
+        /// Its review would take more memory than all reviews together may: 503.
+        TooComplex = "too_complex",
+        /// Its review did not end in time: 503.
+        Late = "late",
+    }
+}
 
 /// Why a request gets no review.
 #[derive(Debug)]

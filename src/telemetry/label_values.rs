@@ -1,8 +1,9 @@
 //! Enums whose variants are the values of a label of a metric.
 
-/// Declares enums, each variant with its label value, which `name` returns.
+/// Declares enums, each with the name of its label, and each variant with its label value, which `name` returns. An enum
+/// is a label set of its own: `Family<LookupOutcome, Counter>`.
 macro_rules! label_values {
-    ($($(#[$about:meta])* $visibility:vis enum $type:ident {
+    ($($(#[$about:meta])* $visibility:vis enum $type:ident: $label:literal {
         $($(#[$about_variant:meta])* $variant:ident = $name:literal,)+
     })+) => {$(
         $(#[$about])*
@@ -12,11 +13,23 @@ macro_rules! label_values {
         }
 
         impl $type {
+            /// Every value.
+            $visibility const ALL: &[Self] = &[$(Self::$variant,)+];
+
             /// The value of the label.
             $visibility const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
                 }
+            }
+        }
+
+        impl ::prometheus_client::encoding::EncodeLabelSet for $type {
+            fn encode(
+                &self,
+                encoder: &mut ::prometheus_client::encoding::LabelSetEncoder<'_>,
+            ) -> ::std::result::Result<(), ::std::fmt::Error> {
+                [($label, self.name())].encode(encoder)
             }
         }
     )+};

@@ -7,8 +7,7 @@
 //! | `label_values` | enums of label values |
 //! | `log_limit` | events that clients can cause as often as they like |
 //! | `logs` | output, format and level of the log; the level can change while a server runs |
-//! | `metrics` | the webhook's metrics and events (the controller's are in `controller::metrics`) |
-//! | `namespace_counts` | counts by namespace, with a limit |
+//! | `metric_set` | declares sets of metrics; those of a server are in `server::metrics`, `webhook::metrics` and `controller::metrics` |
 //! | `process` | CPU, memory and version of the process, in both servers |
 //! | `unreadable_objects` | objects that cannot be read, in both servers |
 //! | `watch_health` | health of the watches, in both servers |
@@ -18,22 +17,18 @@ mod error_text;
 mod label_values;
 mod log_limit;
 pub(crate) mod logs;
-pub(crate) mod metrics;
-mod namespace_counts;
+mod metric_set;
 mod process;
-pub(crate) mod unreadable_objects;
-pub(crate) mod watch_health;
+mod unreadable_objects;
+mod watch_health;
 
-pub(crate) use certificate_validity::CertificateTimes;
+pub use certificate_validity::CertificateTimes;
 pub(crate) use error_text::in_words;
 pub(crate) use label_values::label_values;
 pub(crate) use log_limit::LogLimit;
 pub(crate) use logs::LogArgs;
-pub use metrics::{
-    BadRequest, ConnectionClose, LookupOutcome, NamespaceOutcome, PolicyOutcome, RequestDecision, ReviewEvent,
-    WebhookMetrics,
-};
-pub(crate) use process::{MetricLabels, registered, registry};
+pub(crate) use metric_set::metric_set;
+pub(crate) use process::{MetricLabels, metrics_text, registry};
 pub use unreadable_objects::UnreadableSet;
 pub(crate) use unreadable_objects::{UnreadableObject, unreadable_objects};
 pub use watch_health::WatchHealth;

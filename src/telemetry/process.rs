@@ -4,12 +4,15 @@ use std::fmt;
 
 use jiff::Timestamp;
 use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Metric, Registry, Unit};
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::telemetry::{unreadable_objects, watch_health};
 
 /// The unit of `utime` and `stime` in `/proc/self/stat`: `USER_HZ`, which is 100 on every architecture that Linux and this
 /// program run on (include/asm-generic/param.h).
@@ -20,23 +23,24 @@ const PREFIX: &str = "mullion";
 /// Names and values of a series.
 pub(crate) type MetricLabels<const N: usize> = [(&'static str, &'static str); N];
 
-/// A registry with the metrics of every process and, under the prefix, those that `fill` registers; and the return
-/// value of `fill`.
-pub(crate) fn registry<T>(fill: impl FnOnce(&mut Registry) -> T) -> (Registry, T) {
+/// A registry with the metrics of every process and, under the prefix, those that `fill` registers.
+pub(crate) fn registry(fill: impl FnOnce(&mut Registry)) -> Registry {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Process { started: Timestamp::now().as_second() }));
     let own = registry.sub_registry_with_prefix(PREFIX);
     let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
     own.register("build", "The running version", version);
-    let filled = fill(own);
-    (registry, filled)
+    fill(own);
+    watch_health::register(own);
+    unreadable_objects::register(own);
+    registry
 }
 
-/// Registers a new metric, and returns it.
-pub(crate) fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
-    let metric = M::default();
-    registry.register(name, help, metric.clone());
-    metric
+/// The text of `/metrics`.
+pub(crate) fn metrics_text(registry: &Registry) -> Result<String, fmt::Error> {
+    let mut text = String::new();
+    encode(&mut text, registry)?;
+    Ok(text)
 }
 
 #[derive(Debug)]
@@ -93,7 +97,7 @@ mod tests {
 
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use prometheus_client::encoding::text::encode;
+    use prometheus_client::metrics::gauge::Gauge;
 
     use super::*;
 
@@ -111,9 +115,7 @@ mod tests {
 
     #[test]
     fn metric_names_are_the_standard_ones() {
-        let (registry, _) = registry(|own| registered::<prometheus_client::metrics::gauge::Gauge>(own, "x", "X"));
-        let mut text = String::new();
-        encode(&mut text, &registry).unwrap();
+        let text = metrics_text(&registry(|own| own.register("x", "X", Gauge::<i64>::default()))).unwrap();
         let version = concat!("mullion_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1");
         for start in ["process_start_time_seconds 1", "mullion_x 0", version] {
             assert!(text.lines().any(|line| line.starts_with(start)), "no {start} in\n{text}");

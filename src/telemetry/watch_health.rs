@@ -12,26 +12,26 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-static NUMBERS: LazyLock<Numbers> = LazyLock::new(Numbers::default);
+use crate::telemetry::metric_set::metric_set;
 
-#[derive(Default)]
-struct Numbers {
-    last_event: Family<Labels, Gauge>,
-    failing: Family<Labels, Gauge>,
-    failures: Family<Labels, Counter>,
-    restarts: Family<Labels, Counter>,
+static METRICS: LazyLock<WatchMetrics> = LazyLock::new(WatchMetrics::default);
+
+metric_set! {
+    /// The numbers of all watches.
+    struct WatchMetrics {
+        watch_last_event_timestamp: Family<Labels, Gauge> =
+            "When a watch last received a change or a whole list, in seconds since 1970",
+        watch_failing: Family<Labels, Gauge> = "Watches that fail now: their objects may be out of date",
+        watch_failures: Family<Labels, Counter> = "Failed lists and watches; each is tried again",
+        watch_restarts: Family<Labels, Counter> = "Times that all objects were listed again",
+    }
 }
 
 type Labels = [(&'static str, String); 1];
 
 /// Adds the numbers of all watches to a server's metrics.
 pub(crate) fn register(registry: &mut Registry) {
-    let Numbers { last_event, failing, failures, restarts } = &*NUMBERS;
-    let help = "When a watch last received a change or a whole list, in seconds since 1970";
-    registry.register("watch_last_event_timestamp", help, last_event.clone());
-    registry.register("watch_failing", "Watches that fail now: their objects may be out of date", failing.clone());
-    registry.register("watch_failures", "Failed lists and watches; each is tried again", failures.clone());
-    registry.register("watch_restarts", "Times that all objects were listed again", restarts.clone());
+    METRICS.register(registry);
 }
 
 /// The numbers of one watch. Dropping it removes it from the failing watches.
@@ -48,32 +48,32 @@ impl WatchHealth {
         let labels = [("resource", resource.to_owned())];
         // All four exist from the start, because a rate over a counter that appears with its first failure misses that
         // failure.
-        drop(NUMBERS.failing.get_or_create(&labels));
-        drop(NUMBERS.failures.get_or_create(&labels));
-        drop(NUMBERS.restarts.get_or_create(&labels));
-        drop(NUMBERS.last_event.get_or_create(&labels));
+        drop(METRICS.watch_failing.get_or_create(&labels));
+        drop(METRICS.watch_failures.get_or_create(&labels));
+        drop(METRICS.watch_restarts.get_or_create(&labels));
+        drop(METRICS.watch_last_event_timestamp.get_or_create(&labels));
         Self { labels, failing: false, lists: 0 }
     }
 
     /// Records a change, or the end of a list.
     pub fn received(&mut self) {
-        NUMBERS.last_event.get_or_create(&self.labels).set(Timestamp::now().as_second());
+        METRICS.watch_last_event_timestamp.get_or_create(&self.labels).set(Timestamp::now().as_second());
         self.recovered();
     }
 
     /// Records the beginning of a list.
     pub(crate) fn list_started(&mut self) {
         if self.lists > 0 {
-            NUMBERS.restarts.get_or_create(&self.labels).inc();
+            METRICS.watch_restarts.get_or_create(&self.labels).inc();
         }
         self.lists = self.lists.saturating_add(1);
     }
 
     /// Records a failed attempt.
     pub fn failed(&mut self) {
-        NUMBERS.failures.get_or_create(&self.labels).inc();
+        METRICS.watch_failures.get_or_create(&self.labels).inc();
         if !self.failing {
-            NUMBERS.failing.get_or_create(&self.labels).inc();
+            METRICS.watch_failing.get_or_create(&self.labels).inc();
         }
         self.failing = true;
     }
@@ -81,7 +81,7 @@ impl WatchHealth {
     /// Records that the current attempt works, even if nothing has changed since.
     pub(crate) fn recovered(&mut self) {
         if self.failing {
-            NUMBERS.failing.get_or_create(&self.labels).dec();
+            METRICS.watch_failing.get_or_create(&self.labels).dec();
         }
         self.failing = false;
     }

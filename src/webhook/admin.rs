@@ -24,9 +24,6 @@ fn missing(state: &WebhookState) -> Option<String> {
 }
 
 fn metrics(state: &WebhookState) -> Result<String, fmt::Error> {
-    if let Some(source) = state.images.source() {
-        state.metrics.registry_answers(source.outcomes());
-    }
     let text = state.metrics.encode();
     // This comes last, because the counts of a namespace that was created and deleted since the last scrape are only in
     // this text.

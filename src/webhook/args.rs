@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::server::tls::SecretName;
+use crate::server::tls::TlsSecretName;
 use crate::server::{positive_seconds, seconds};
 use crate::telemetry::LogArgs;
 use crate::webhook::controller_users::username;
@@ -27,7 +27,7 @@ pub struct WebhookArgs {
     /// Secret of the cluster with the certificate: tls.crt and tls.key, watched for changes. `mullion controller
     /// --webhook-service` maintains one, named mullion-tls
     #[arg(long, value_name = "NS/NAME")]
-    pub tls_secret: Option<SecretName>,
+    pub tls_secret: Option<TlsSecretName>,
     /// PEM file with authorities of client certificates, read again when it changes. Clients with a certificate of another
     /// authority are rejected. For clients without a certificate, the webhook uses no pull secrets
     #[arg(long, value_name = "FILE")]

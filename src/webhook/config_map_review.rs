@@ -17,7 +17,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mullion_engine::admission::{AUDIT_LIMIT, Denial, DenialCause};
+use mullion_engine::admission::{AUDIT_LIMIT, Denial, DenialCause, DenialStatus, ReviewResponse};
 use mullion_engine::model::text::{list_within, shorten};
 use mullion_policy::{ConfigMapFault, ConfigMapReview, PolicyMap, holds_policies, render_warnings};
 use serde_json::{Map, Value};
@@ -25,9 +25,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::minor_release::MinorRelease;
 use crate::server::{RequestClass, Reservation, Unreserved};
-use crate::telemetry::{PolicyOutcome, RequestDecision};
-use crate::webhook::audit::{PANICKED, PANICKED_TEXT, UNREADABLE, json_type};
-use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse, DenialStatus};
+use crate::webhook::audit::{mark_panicked, unreadable};
+use crate::webhook::envelope::AdmissionRequest;
+use crate::webhook::metrics::{PolicyOutcome, RequestDecision};
 use crate::webhook::state::WebhookState;
 
 /// Audit annotation: the places of the faults, as `default.yaml:12:5`.
@@ -78,14 +78,13 @@ pub(crate) async fn review(
     state: &WebhookState,
     request: &AdmissionRequest,
     budget: Duration,
-) -> (RequestDecision, AdmissionResponse) {
+) -> (RequestDecision, ReviewResponse) {
     // A quarter of the time is left for the response.
     let deadline = Instant::now() + budget.mul_f64(0.75);
     let (object, old) = (&request.object, &request.old_object);
-    let mut response = AdmissionResponse::default();
+    let mut response = ReviewResponse::default();
     if !object.is_object() {
-        response.audit.insert(UNREADABLE, format!("request.object is {}, expected a ConfigMap", json_type(object)));
-        return (RequestDecision::Unreadable, response);
+        return unreadable(object, "ConfigMap");
     }
     let name = display_name(object);
     if !holds_policies(object) {
@@ -117,7 +116,7 @@ pub(crate) async fn review(
     };
     let (outcome, decision, faults) = match reviewed {
         Ok((ConfigMapReview::Good(set), new, old, reservation)) => {
-            let in_force = state.policies.load_full();
+            let in_force = state.policies.load();
             let look = move || {
                 let _reservation = reservation;
                 if own { new.warnings_with(old.as_ref(), &set, &in_force) } else { render_warnings(&set) }
@@ -129,26 +128,24 @@ pub(crate) async fn review(
             (outcome, RequestDecision::Allowed, Vec::new())
         }
         Ok((ConfigMapReview::Broken(faults), ..)) if let Some(newer) = newer_release(object) => {
-            response.warnings.extend(faults.iter().map(|fault| format!("Mullion: {}", sentence(fault))));
             let text = format!(
                 "Mullion {} cannot load ConfigMap {name} of Mullion {newer}; the policies in force stay until the webhook and \
                  the controller are upgraded:",
                 MinorRelease::own()
             );
-            response.warnings.insert(0, text);
+            warn_of_faults(&mut response, text, &faults);
             (PolicyOutcome::Newer, RequestDecision::Allowed, faults)
         }
         Ok((ConfigMapReview::Broken(faults), ..)) => {
-            (response.denial, response.denial_status) = (Some(denial(&name, &faults)), DenialStatus::Invalid);
+            response.denial = Some(denial(&name, &faults));
             response.warnings.insert(0, DENIED.to_owned());
             (PolicyOutcome::Broken, RequestDecision::Denied, faults)
         }
         Ok((ConfigMapReview::StillBroken(faults), ..)) => {
-            response.warnings.extend(faults.iter().map(|fault| format!("Mullion: {}", sentence(fault))));
             let text = format!(
                 "Mullion: ConfigMap {name} is as broken as before; until it is corrected, the last good policies stay in force:"
             );
-            response.warnings.insert(0, text);
+            warn_of_faults(&mut response, text, &faults);
             (PolicyOutcome::StillBroken, RequestDecision::Allowed, faults)
         }
         Err(why) => {
@@ -156,7 +153,7 @@ pub(crate) async fn review(
                 Unreviewed::Late => ("there was no time", RequestDecision::Skipped),
                 Unreviewed::TooLong => ("they are too long", RequestDecision::Skipped),
                 Unreviewed::Panicked => {
-                    response.audit.insert(PANICKED, PANICKED_TEXT.to_owned());
+                    mark_panicked(&mut response);
                     ("internal error, please report it", RequestDecision::Panicked)
                 }
             };
@@ -231,8 +228,11 @@ fn newer_release(object: &Value) -> Option<MinorRelease> {
 /// The name, or the prefix of one that the API server generates.
 fn display_name(object: &Value) -> String {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let made = || Some(format!("{}…", text("/metadata/generateName")?));
-    text("/metadata/name").map(str::to_owned).or_else(made).unwrap_or_else(|| "without a name".to_owned())
+    match (text("/metadata/name"), text("/metadata/generateName")) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(start)) => format!("{start}…"),
+        (None, None) => "without a name".to_owned(),
+    }
 }
 
 fn denial(name: &str, faults: &[ConfigMapFault]) -> Denial {
@@ -250,7 +250,13 @@ fn denial(name: &str, faults: &[ConfigMapFault]) -> Denial {
         message.push_str(&text);
         causes.push(DenialCause { reason: CAUSE, field: "data".to_owned(), message: text });
     }
-    Denial { message, causes }
+    Denial { status: DenialStatus::Invalid, message, causes }
+}
+
+/// Puts `text` before all warnings, and the faults after them.
+fn warn_of_faults(response: &mut ReviewResponse, text: String, faults: &[ConfigMapFault]) {
+    response.warnings.insert(0, text);
+    response.warnings.extend(faults.iter().map(|fault| format!("Mullion: {}", sentence(fault))));
 }
 
 /// `default.yaml:12:5: what is wrong (what to do)`, on one line.

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use mullion_engine::admission::RequestCategory;
 use mullion_engine::model::Requester;
 
-use crate::telemetry::WebhookMetrics;
 use crate::webhook::envelope::{USERNAME_LIMIT, Username};
 
 /// The users of `--controller-users`. If the list is empty, owner references of everyone are trusted.
@@ -36,12 +35,16 @@ impl ControllerUsers {
         }
     }
 
-    /// Records a request that was reviewed.
-    pub(crate) fn observe(&self, requester: Requester, category: RequestCategory, metrics: &WebhookMetrics) {
+    /// Records a request that was reviewed; returns whether it is the first proof that the list is right.
+    pub(crate) fn observe(&self, requester: Requester, category: RequestCategory) -> bool {
         let owned = matches!(category, RequestCategory::OwnedPod { .. });
-        if owned && requester == Requester::BuiltInController && !self.seen.swap(true, Ordering::Relaxed) {
-            metrics.controller_user_seen();
+        let is_first = owned && requester == Requester::BuiltInController && !self.seen.swap(true, Ordering::Relaxed);
+        if is_first {
+            tracing::info!(
+                "a user of --controller-users has created a pod; from now on, owner references are trusted only in pods of these users"
+            );
         }
+        is_first
     }
 }
 
@@ -71,8 +74,7 @@ mod tests {
 
     #[test]
     fn owners_are_believed_from_everybody_until_a_controller_was_seen() {
-        let (users, metrics) = (ControllerUsers::new(["controller"]), WebhookMetrics::new());
-        let gauge = || metrics.encode().unwrap().lines().any(|line| line == "mullion_controller_user_seen 1");
+        let users = ControllerUsers::new(["controller"]);
         let owned = RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet };
         let of_tenant = || users.requester(&user("tenant"));
         for (requester, category) in [
@@ -82,17 +84,18 @@ mod tests {
             (users.requester(&user("controller")), RequestCategory::Skipped(NotReviewed::OtherRequest)),
             (users.requester(&user("")), owned),
         ] {
-            users.observe(requester, category, &metrics);
-            assert_eq!((of_tenant(), gauge()), (Requester::Unknown, false), "{requester:?} {category:?}");
+            assert!(!users.observe(requester, category));
+            assert_eq!(of_tenant(), Requester::Unknown, "{requester:?} {category:?}");
         }
-        users.observe(users.requester(&user("controller")), owned, &metrics);
+        assert!(users.observe(users.requester(&user("controller")), owned));
         for _ in 0..2 {
-            assert_eq!((of_tenant(), gauge()), (Requester::Other, true));
+            assert_eq!(of_tenant(), Requester::Other);
             assert_eq!(users.requester(&user("controller")), Requester::BuiltInController);
             assert_eq!(users.requester(&user("")), Requester::Unknown, "no API server wrote that");
             // No later request reverts it.
-            users.observe(of_tenant(), owned, &metrics);
-            users.observe(of_tenant(), RequestCategory::Pod, &metrics);
+            assert!(!users.observe(of_tenant(), owned));
+            assert!(!users.observe(of_tenant(), RequestCategory::Pod));
+            assert!(!users.observe(users.requester(&user("controller")), owned));
         }
     }
 
@@ -113,9 +116,9 @@ mod tests {
 
     #[test]
     fn without_a_list_all_users_are_equal() {
-        let (users, metrics) = (ControllerUsers::default(), WebhookMetrics::new());
+        let users = ControllerUsers::default();
         let requester = users.requester(&user("system:kube-controller-manager"));
-        users.observe(requester, RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet }, &metrics);
+        assert!(!users.observe(requester, RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet }));
         assert_eq!((requester, users.requester(&user("tenant"))), (Requester::Unknown, Requester::Unknown));
     }
 }

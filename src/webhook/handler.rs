@@ -22,17 +22,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use mullion_engine::admission::Endpoint;
+use mullion_engine::admission::{Endpoint, ReviewResponse};
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{ReceivedBody, RejectedRequest, RequestClass, RequestDeadline, Reservation};
-use crate::telemetry::{BadRequest, ReviewEvent};
-use crate::webhook::caller::Caller;
-use crate::webhook::envelope::AdmissionRequest;
-use crate::webhook::request_outcome::RequestOutcome;
+use crate::server::{BadRequest, ReceivedBody, RejectedRequest, RequestClass, RequestDeadline, Reservation};
+use crate::webhook::caller::ReviewCaller;
+use crate::webhook::envelope::{AdmissionRequest, encode};
+use crate::webhook::metrics::RequestDecision;
 use crate::webhook::review_memory::ReviewMemory;
 use crate::webhook::review_stages::Stages;
-use crate::webhook::route::{Route, WorkloadRequest};
+use crate::webhook::route::Route;
 use crate::webhook::state::WebhookState;
 use crate::webhook::workload_review::WorkloadReview;
 use crate::webhook::{config_map_review, images, nodes};
@@ -43,7 +42,7 @@ use crate::webhook::{config_map_review, images, nodes};
 pub async fn handle(
     state: &Arc<WebhookState>,
     endpoint: Endpoint,
-    caller: Caller,
+    caller: ReviewCaller,
     body: ReceivedBody,
     deadline: RequestDeadline,
 ) -> Result<Bytes, RejectedRequest> {
@@ -60,11 +59,11 @@ pub async fn handle(
     task.await.unwrap_or_else(|_| Err(RejectedRequest::late()))
 }
 
-/// bytes → reservation → request → outcome → bytes.
+/// bytes → reservation → request → response → bytes.
 async fn respond(
     state: &Arc<WebhookState>,
     endpoint: Endpoint,
-    caller: Caller,
+    caller: ReviewCaller,
     body: ReceivedBody,
     deadline: RequestDeadline,
     stages: &Stages,
@@ -78,78 +77,48 @@ async fn respond(
     reservation.grow_to(memory.bytes, deadline.latest_start()).await.map_err(RejectedRequest::unreserved)?;
     let request = stages.run(move || memory.parse(&body.bytes)).await?.map_err(|error| malformed(&error))?;
     let request = Arc::new(request);
-    let outcome = outcome(state, endpoint, caller, &request, deadline, stages).await;
+    let handled = route(state, endpoint, caller, &request, deadline, stages).await;
     let (state, over) = (Arc::clone(state), stages.is_over());
     let finish = move || {
-        let outcome = outcome?;
+        let (decision, response) = handled?;
         if over {
             return Err(RejectedRequest::late());
         }
-        encode(&state, endpoint, &request, &outcome, started)
+        let bytes = encode(&response, &request).map_err(|error| malformed(&error))?;
+        if request.dry_run != Some(true) {
+            let snapshot = state.snapshot.load();
+            let namespace = request.namespace.as_deref().filter(|name| snapshot.namespaces.contains_key(*name));
+            state.metrics.count_outcomes(namespace, &response.outcomes, response.placement);
+        }
+        state.metrics.reviewed(endpoint, &request, decision, &response.rules, started.elapsed());
+        Ok(bytes)
     };
     let response = stages.finish(finish).await??;
     reservation.shrink_to(response.capacity());
     Ok(Bytes::from_owner(ReservedResponse { bytes: response, _reservation: reservation }))
 }
 
-async fn outcome(
+/// The response of the part of the program that handles the request.
+async fn route(
     state: &Arc<WebhookState>,
     endpoint: Endpoint,
-    caller: Caller,
+    caller: ReviewCaller,
     request: &Arc<AdmissionRequest>,
     deadline: RequestDeadline,
     stages: &Stages,
-) -> Result<RequestOutcome, RejectedRequest> {
+) -> Result<(RequestDecision, ReviewResponse), RejectedRequest> {
     let now = tokio::time::Instant::now();
     let left = deadline.end().saturating_duration_since(now);
     Ok(match Route::of(endpoint, request) {
-        Route::Workload(WorkloadRequest { kind, operation, .. }) => {
+        Route::Workload(kind, operation) => {
             let review = WorkloadReview::new(state, endpoint, caller, request, kind, operation);
             review.run(now + images::wait_limit(left), stages).await?
         }
-        Route::NodeCreate => RequestOutcome::default().with_patch(nodes::patch(state, request)),
-        Route::PolicyConfigMap => {
-            // Boxed, because otherwise the future of every request would contain this one, and few requests need it.
-            let (decision, response) = Box::pin(config_map_review::review(state, request, left)).await;
-            RequestOutcome { decision, response, ..RequestOutcome::default() }
-        }
-        Route::Skip => RequestOutcome::default(),
+        Route::NodeCreate => nodes::review(state, request),
+        // Boxed, because otherwise the future of every request would contain this one, and few requests need it.
+        Route::PolicyConfigMap => Box::pin(config_map_review::review(state, request, left)).await,
+        Route::Skip => (RequestDecision::Skipped, ReviewResponse::default()),
     })
-}
-
-/// The response to the request; counts and logs it.
-fn encode(
-    state: &WebhookState,
-    endpoint: Endpoint,
-    request: &AdmissionRequest,
-    outcome: &RequestOutcome,
-    started: Instant,
-) -> Result<Vec<u8>, RejectedRequest> {
-    let response = outcome.response.encode(request).map_err(|error| malformed(&error))?;
-    let generate_name = outcome.generate_name.as_deref().unwrap_or("");
-    let dry_run = request.dry_run.unwrap_or(false);
-    if !dry_run {
-        let snapshot = state.snapshot.load();
-        let namespace = request.namespace.as_deref().filter(|name| snapshot.namespaces.contains_key(*name));
-        state.metrics.count_outcomes(namespace, &outcome.outcomes, outcome.placement);
-    }
-    state.metrics.reviewed(
-        &ReviewEvent {
-            endpoint,
-            uid: &request.uid,
-            kind: &request.kind.kind,
-            known_kind: request.known_kind(),
-            subresource: request.subresource().unwrap_or(""),
-            namespace: request.namespace.as_deref().unwrap_or_default(),
-            name: if request.name.is_empty() { generate_name } else { &request.name },
-            operation: request.operation,
-            dry_run,
-            decision: outcome.decision,
-            took: started.elapsed(),
-        },
-        outcome.findings.iter().map(|finding| finding.code),
-    );
-    Ok(response)
 }
 
 fn malformed(error: &impl ToString) -> RejectedRequest {

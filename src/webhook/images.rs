@@ -6,21 +6,19 @@
 //! | `Background` | gets its response at once from what is known; the rest is looked up afterwards, for the next pod |
 //! | `Inline` | waits for unknown images until its [deadline](wait_limit); a late answer counts for the next pod |
 
+use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, iter};
 
-use arc_swap::ArcSwap;
 use futures::future::join_all;
 use mullion_engine::model::image::{ImageRef, KnownImages, Platforms};
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::settings::Lookup;
-use mullion_policy::{PolicySet, RegistryPolicy};
 use tokio::time::Instant;
 
-use crate::telemetry::{LookupOutcome, WebhookMetrics};
 use crate::webhook::envelope::{NamespaceName, SecretName};
+use crate::webhook::metrics::{LookupOutcome, RequestMetrics};
 
 /// The longest time that a review waits for registries.
 const LONGEST: Duration = Duration::from_millis(800);
@@ -50,109 +48,11 @@ pub trait PlatformSource: fmt::Debug + Send + Sync {
         secrets: &'a PullSecrets,
         deadline: Instant,
     ) -> PlatformFuture<'a>;
-
-    /// How often each kind of result was returned since the start, for metrics.
-    fn outcomes(&self) -> Vec<(&'static str, u64)>;
 }
 
 /// The pull secrets in a pod, with which its images are looked up. A pod with other secrets never gets the result.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PullSecrets(Option<(NamespaceName, Vec<SecretName>)>);
-
-/// Creates the source that a RegistryPolicy describes.
-pub(crate) type SourceFactory = Box<dyn Fn(&RegistryPolicy) -> anyhow::Result<Arc<dyn PlatformSource>> + Send + Sync>;
-
-/// The current source of platforms; [none](Self::default) at first.
-#[derive(Default)]
-pub struct ImageSources {
-    /// The newest first. While policies are replaced, the source of the old ones and that of the new ones.
-    sources: ArcSwap<Vec<PolicySource>>,
-    factory: Option<SourceFactory>,
-    /// Held while `sources` are replaced.
-    replacing: Mutex<()>,
-}
-
-/// The source under one set of policies.
-#[derive(Debug, Clone)]
-struct PolicySource {
-    /// [`PolicySet::hash`] of these.
-    hash: String,
-    /// The settings of the source; `None`: no registry is queried.
-    policy: Option<RegistryPolicy>,
-    source: Option<Arc<dyn PlatformSource>>,
-}
-
-impl fmt::Debug for ImageSources {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ImageSources").field(&self.sources).finish()
-    }
-}
-
-impl ImageSources {
-    /// The same source under all policies.
-    pub fn fixed(source: Arc<dyn PlatformSource>) -> Self {
-        let fixed = PolicySource { hash: String::new(), policy: None, source: Some(source) };
-        Self { sources: ArcSwap::from_pointee(vec![fixed]), ..Self::default() }
-    }
-
-    /// The source that the policies set, once they were [followed](Self::follow).
-    pub fn made_by(factory: SourceFactory) -> Self {
-        Self { factory: Some(factory), ..Self::default() }
-    }
-
-    /// The source in use now.
-    pub fn source(&self) -> Option<Arc<dyn PlatformSource>> {
-        self.sources.load().first().and_then(|newest| newest.source.clone())
-    }
-
-    /// The policies in force and their source: one review uses both to its end.
-    pub(crate) fn with_policies(
-        &self,
-        policies: &ArcSwap<PolicySet>,
-    ) -> (Arc<PolicySet>, Option<Arc<dyn PlatformSource>>) {
-        let mut set = policies.load_full();
-        loop {
-            let sources = self.sources.load();
-            if let Some(found) = sources.iter().find(|one| self.factory.is_none() || one.hash == set.hash) {
-                return (set, found.source.clone());
-            }
-            // It was replaced between the two loads, or there was never a source.
-            let newest = policies.load_full();
-            if Arc::ptr_eq(&newest, &set) {
-                return (set, None);
-            }
-            set = newest;
-        }
-    }
-
-    /// Uses the source that these policies set, once `put` has put them in force, and that of the earlier policies
-    /// until then. Results so far are kept, unless the settings of the source differ. After an error there is no
-    /// source.
-    pub fn follow(&self, policies: &PolicySet, put: impl FnOnce()) -> anyhow::Result<()> {
-        let Some(factory) = &self.factory else {
-            put();
-            return Ok(());
-        };
-        let _replacing = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
-        let present = self.sources.load_full();
-        let wanted = Some(&policies.registries).filter(|_| policies.queries_registries());
-        // The creation of a source is retried after a failure.
-        let same = |one: &&PolicySource| one.policy.as_ref() == wanted && (wanted.is_none() || one.source.is_some());
-        let (source, outcome) = match present.iter().find(same) {
-            Some(one) => (one.source.clone(), Ok(())),
-            None => match wanted.map(factory).transpose() {
-                Ok(source) => (source, Ok(())),
-                Err(error) => (None, Err(error)),
-            },
-        };
-        let new = PolicySource { hash: policies.hash.clone(), policy: wanted.cloned(), source };
-        let both = iter::once(new.clone()).chain(present.iter().cloned()).collect();
-        self.sources.store(Arc::new(both));
-        put();
-        self.sources.store(Arc::new(vec![new]));
-        outcome
-    }
-}
 
 impl PullSecrets {
     /// No pull secrets.
@@ -199,15 +99,16 @@ pub(crate) async fn look_up(
     secrets: &PullSecrets,
     lookup: Lookup,
     deadline: Instant,
-    metrics: &WebhookMetrics,
+    metrics: &RequestMetrics,
 ) -> KnownImages {
+    let count = |outcome| metrics.image_lookups.get_or_create(&outcome).inc();
     let mut found = KnownImages::new();
     let mut missing = Vec::new();
     let references = wanted.iter().filter_map(|text| Some((text, ImageRef::parse(text).ok()?)));
     for (text, image) in references {
         match source.known(&image, secrets) {
             Some(platforms) => {
-                metrics.image_lookup(LookupOutcome::Known);
+                count(LookupOutcome::Known);
                 found.insert(text.clone(), platforms);
             }
             None => missing.push((text, image)),
@@ -216,12 +117,12 @@ pub(crate) async fn look_up(
     if lookup == Lookup::Inline {
         let answers = join_all(missing.iter().map(|(_, image)| source.resolve(image, secrets, deadline))).await;
         for ((text, _), answer) in missing.iter().zip(answers) {
-            metrics.image_lookup(if answer.is_some() { LookupOutcome::Resolved } else { LookupOutcome::Late });
+            count(if answer.is_some() { LookupOutcome::Resolved } else { LookupOutcome::Late });
             found.extend(answer.map(|platforms| ((*text).clone(), platforms)));
         }
     } else {
         for (_, image) in &missing {
-            metrics.image_lookup(LookupOutcome::Queued);
+            count(LookupOutcome::Queued);
             source.want(image, secrets);
         }
     }

@@ -4,7 +4,7 @@
 //! ```text
 //! server (accept loop, TLS, body) → router → handler → envelope → route → workload_review → engine → envelope
 //!                                                                              ↑
-//!                                     state: snapshot, policies, images, mullion-state ← cluster, reload, registries
+//!                                     state: snapshot, policies with their image source, mullion-state ← cluster, reload
 //! ```
 //!
 //! It needs these permissions, which the chart grants; the webhook writes nothing:
@@ -29,13 +29,15 @@ pub mod engine_review;
 pub mod envelope;
 pub mod handler;
 mod images;
+pub mod metrics;
+mod namespace_counts;
 mod namespaces;
 mod nodes;
 mod partial_review;
+mod policies_in_force;
 mod probe;
 mod registries;
 pub mod reload;
-mod request_outcome;
 pub mod review_memory;
 mod review_stages;
 mod route;
@@ -45,9 +47,10 @@ mod state;
 mod workload_review;
 
 pub use args::WebhookArgs;
-pub use caller::Caller;
+pub use caller::ReviewCaller;
 pub use controller_users::ControllerUsers;
-pub use images::{ImageSources, PlatformFuture, PlatformSource, PullSecrets, wait_limit};
+pub use images::{PlatformFuture, PlatformSource, PullSecrets, wait_limit};
+pub use policies_in_force::PoliciesInForce;
 pub use registries::source_factory;
 pub use review_stages::BlockingPermits;
 pub use start::run_with_addresses;

@@ -9,15 +9,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
 use kube::Client;
 use mullion_engine::model::cluster::Namespace;
-use tokio::sync::watch as channel;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::cluster::namespace_entry;
 use crate::cluster::reading::{KindApi, NAMESPACES};
-use crate::telemetry::{NamespaceOutcome, WebhookMetrics, in_words};
+use crate::telemetry::{LogLimit, in_words};
 use crate::webhook::envelope::NamespaceName;
+use crate::webhook::metrics::{NamespaceOutcome, RequestMetrics};
 
 /// The longest time that a review waits, and that a read may take.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -29,8 +31,8 @@ const MISSING: Duration = Duration::from_secs(1);
 /// second.
 const MOST: usize = 256;
 
-/// The result for one namespace; the outer `None`: there is no result yet.
-type Answer = Option<Option<Arc<Namespace>>>;
+/// One read of a namespace, for all reviews that wait for it.
+type SharedRead = Shared<BoxFuture<'static, Option<Arc<Namespace>>>>;
 
 /// The API of namespaces, and its recent results.
 #[derive(Debug)]
@@ -42,13 +44,13 @@ pub struct NamespaceLookups {
 #[derive(Debug)]
 struct Lookup {
     since: Instant,
-    answer: channel::Receiver<Answer>,
+    answer: SharedRead,
 }
 
 impl Lookup {
     /// Whether the result is still valid; a look-up without a result gets one within [`PATIENCE`], or never.
     fn is_valid(&self) -> bool {
-        let kept = if matches!(&*self.answer.borrow(), Some(Some(_))) { KEPT } else { MISSING };
+        let kept = if matches!(self.answer.peek(), Some(Some(_))) { KEPT } else { MISSING };
         self.since.elapsed() < kept
     }
 }
@@ -66,16 +68,14 @@ impl NamespaceLookups {
         &self,
         name: &NamespaceName,
         deadline: Instant,
-        metrics: &WebhookMetrics,
+        metrics: &RequestMetrics,
     ) -> Option<Arc<Namespace>> {
-        let mut answer = self.lookup(name, metrics)?;
-        let deadline = deadline.min(Instant::now() + PATIENCE);
-        let answered = timeout_at(deadline, answer.wait_for(Option::is_some)).await;
-        answered.ok()?.ok()?.clone().flatten()
+        let answer = self.lookup(name, metrics)?;
+        timeout_at(deadline.min(Instant::now() + PATIENCE), answer).await.ok().flatten()
     }
 
-    /// The channel that has the result, or will have it.
-    fn lookup(&self, name: &NamespaceName, metrics: &WebhookMetrics) -> Option<channel::Receiver<Answer>> {
+    /// The read of the namespace, which all callers share.
+    fn lookup(&self, name: &NamespaceName, metrics: &RequestMetrics) -> Option<SharedRead> {
         let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lookups.get(name).filter(|known| known.is_valid()) {
             return Some(known.answer.clone());
@@ -86,36 +86,42 @@ impl NamespaceLookups {
         if lookups.len() >= MOST {
             return None;
         }
-        let (sender, answer) = channel::channel(None);
-        lookups.insert(name.clone(), Lookup { since: Instant::now(), answer: answer.clone() });
         // This is a task of its own, so that a review that stops waiting does not cancel the read for others.
-        let (api, name, metrics) = (self.api.clone(), name.clone(), metrics.clone());
-        tokio::spawn(async move {
-            let found = read(&api, &name, &metrics).await;
-            sender.send_replace(Some(found));
-        });
+        let (api, read_name, metrics) = (self.api.clone(), name.clone(), metrics.clone());
+        let task = tokio::spawn(async move { read_namespace(&api, &read_name, &metrics).await });
+        let answer = task.map(|read| read.ok().flatten()).boxed().shared();
+        lookups.insert(name.clone(), Lookup { since: Instant::now(), answer: answer.clone() });
         Some(answer)
     }
 }
 
 /// Reads a namespace from the API server.
-async fn read(api: &KindApi, name: &NamespaceName, metrics: &WebhookMetrics) -> Option<Arc<Namespace>> {
+async fn read_namespace(api: &KindApi, name: &NamespaceName, metrics: &RequestMetrics) -> Option<Arc<Namespace>> {
     let (found, outcome) = match timeout(PATIENCE, api.get_metadata(name)).await {
         Ok(Ok(Some(Ok(namespace)))) => (namespace_entry(namespace).1.map(Arc::new), NamespaceOutcome::Found),
         // It exists, but nothing is known of it: as for the watch, which names it.
         Ok(Ok(Some(Err(_)))) => (None, NamespaceOutcome::Failed),
         Ok(Ok(None)) => (None, NamespaceOutcome::Missing),
         Ok(Err(error)) => {
-            metrics.namespace_unread(name, &in_words(&error));
+            log_unread(name, &in_words(&error));
             (None, NamespaceOutcome::Failed)
         }
         Err(_) => {
-            metrics.namespace_unread(name, "the API server did not respond in time");
+            log_unread(name, "the API server did not respond in time");
             (None, NamespaceOutcome::Failed)
         }
     };
-    metrics.namespace_lookup(outcome);
+    metrics.namespace_lookups.get_or_create(&outcome).inc();
     found
+}
+
+/// Logs some of the namespaces that could not be read: any client can send names, and each is read.
+fn log_unread(namespace: &str, error: &str) {
+    static LOG: LogLimit = LogLimit::new();
+    if let Some(omitted) = LOG.pass(std::time::Instant::now()) {
+        let text = "cannot read a new namespace";
+        tracing::warn!(namespace, error, not_logged_since_the_last = omitted, "{text}");
+    }
 }
 
 #[cfg(test)]
@@ -136,7 +142,7 @@ mod tests {
 
     use super::*;
     use crate::server::{ReceivedBody, RequestDeadline};
-    use crate::webhook::caller::Caller;
+    use crate::webhook::caller::ReviewCaller;
     use crate::webhook::handler::handle;
     use crate::webhook::state::WebhookState;
 
@@ -166,7 +172,7 @@ mod tests {
 
     async fn get(namespaces: &NamespaceLookups, name: &str) -> Option<Arc<Namespace>> {
         let name = NamespaceName::new(name).unwrap();
-        namespaces.get(&name, Instant::now() + Duration::from_secs(10), &WebhookMetrics::new()).await
+        namespaces.get(&name, Instant::now() + Duration::from_secs(10), &RequestMetrics::default()).await
     }
 
     #[tokio::test(start_paused = true)]
@@ -209,11 +215,11 @@ mod tests {
         let (namespaces, _) = server(QUICK, 200);
         let late = Instant::now() + QUICK / 2;
         let shop = NamespaceName::new("shop").unwrap();
-        assert!(namespaces.get(&shop, late, &WebhookMetrics::new()).await.is_none());
+        assert!(namespaces.get(&shop, late, &RequestMetrics::default()).await.is_none());
         assert_eq!(Instant::now(), late);
         // A result that is too late for one review is available for the next.
         tokio::time::advance(QUICK).await;
-        assert!(namespaces.get(&shop, Instant::now() + QUICK, &WebhookMetrics::new()).await.is_some());
+        assert!(namespaces.get(&shop, Instant::now() + QUICK, &RequestMetrics::default()).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]
@@ -241,8 +247,9 @@ mod tests {
             "uid": "u", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "operation": "CREATE",
             "namespace": "shop", "object": {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "app"}]}}}});
         let body = ReceivedBody::of_bytes(review.to_string().into(), &state.memory);
-        let answer =
-            handle(&state, Endpoint::Mutate, Caller::ApiServer, body, RequestDeadline::after(deadline)).await.unwrap();
+        let answer = handle(&state, Endpoint::Mutate, ReviewCaller::ApiServer, body, RequestDeadline::after(deadline))
+            .await
+            .unwrap();
         serde_json::from_slice::<serde_json::Value>(&answer).unwrap()["response"].clone()
     }
 

@@ -8,6 +8,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use json_patch::PatchOperation;
+use mullion_engine::admission::ReviewResponse;
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::names::OWNED_ANNOTATION;
 use mullion_engine::model::settings::NodeSettings;
@@ -18,18 +19,22 @@ use serde_json::Value;
 
 use crate::cluster::SlimNode;
 use crate::webhook::envelope::AdmissionRequest;
+use crate::webhook::metrics::RequestDecision;
 use crate::webhook::state::WebhookState;
 
-/// The patch for a node that is being created; usually empty, and always empty if the node cannot be parsed.
-pub(crate) fn patch(state: &WebhookState, request: &AdmissionRequest) -> Vec<PatchOperation> {
-    let Some(allowed) = allowed(state) else { return Vec::new() };
-    let policies = state.policies.load();
-    // As for reviews, it is safe to continue after a panic, because everything is only read.
-    let planned = catch_unwind(AssertUnwindSafe(|| plan(&request.object, &policies.nodes, &allowed)));
-    planned.unwrap_or_else(|_| {
-        state.metrics.review_panicked(&request.uid);
-        Vec::new()
-    })
+/// The response for a node that is being created: usually nothing, and always nothing if the node cannot be parsed.
+pub(crate) fn review(state: &WebhookState, request: &AdmissionRequest) -> (RequestDecision, ReviewResponse) {
+    let patch = allowed(state).map_or_else(Vec::new, |allowed| {
+        let policies = state.policies.load();
+        // As for reviews, it is safe to continue after a panic, because everything is only read.
+        let planned = catch_unwind(AssertUnwindSafe(|| plan(&request.object, &policies.nodes, &allowed)));
+        planned.unwrap_or_else(|_| {
+            state.metrics.review_panicked(&request.uid);
+            Vec::new()
+        })
+    });
+    let decision = if patch.is_empty() { RequestDecision::Skipped } else { RequestDecision::Patched };
+    (decision, ReviewResponse { patch, ..ReviewResponse::default() })
 }
 
 /// The taint that ConfigMap `mullion-state` allows, and records as Mullion's own; `None` until it was read.
@@ -80,7 +85,7 @@ mod tests {
     use super::*;
     use crate::cluster::state::MullionState;
     use crate::server::{ReceivedBody, RequestDeadline};
-    use crate::webhook::caller::Caller;
+    use crate::webhook::caller::ReviewCaller;
     use crate::webhook::handler::handle;
 
     fn stored(change: impl FnOnce(&mut MullionState)) -> MullionState {
@@ -115,8 +120,9 @@ mod tests {
             "object": object}});
         change(&mut review["request"]);
         let body = ReceivedBody::of_bytes(review.to_string().into(), &state.memory);
-        let answer =
-            handle(&state, endpoint, Caller::ApiServer, body, RequestDeadline::after(Duration::ZERO)).await.unwrap();
+        let answer = handle(&state, endpoint, ReviewCaller::ApiServer, body, RequestDeadline::after(Duration::ZERO))
+            .await
+            .unwrap();
         let answer: Value = serde_json::from_slice(&answer).unwrap();
         let mut after = object;
         if let Some(patch) = answer["response"]["patch"].as_str() {

@@ -3,9 +3,10 @@
 //! What was read is reviewed as always: it denies, warns and is placed. The rest adds no findings. The response names the
 //! lists, and contains no patch if the patch would write one of them.
 
+use mullion_engine::admission::ReviewResponse;
 use mullion_engine::model::text::list_within;
 
-use crate::webhook::envelope::{AdmissionResponse, CutMembers};
+use crate::webhook::envelope::CutMembers;
 
 /// Audit annotation: the value lists the members that were not reviewed to their end.
 const NOT_REVIEWED: &str = "not-reviewed";
@@ -13,7 +14,7 @@ const NOT_REVIEWED: &str = "not-reviewed";
 const LONGEST_LIST: usize = 200;
 
 /// Adapts the response to a review of an object in which these members were not read to their end.
-pub(crate) fn adapt(response: &mut AdmissionResponse, cut: &CutMembers) {
+pub(crate) fn adapt(response: &mut ReviewResponse, cut: &CutMembers) {
     let writes_them = !response.patch.iter().all(|operation| cut.permit(operation));
     if writes_them {
         response.patch.clear();

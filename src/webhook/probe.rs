@@ -6,13 +6,13 @@
 //! controller even if another webhook denies the pod; `/mutate` also adds annotation `RECEIVED_ANNOTATION`, to prove
 //! that its patches take effect.
 
-use mullion_engine::admission::Endpoint;
+use mullion_engine::admission::{Endpoint, ReviewResponse};
 use mullion_engine::model::json_pointer::escape;
 use mullion_engine::model::{Operation, WorkloadKind};
 use serde_json::{Value, json};
 
 use crate::admission_probe::{PROBE_ANNOTATION, RECEIVED_ANNOTATION, probe_warning};
-use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse};
+use crate::webhook::envelope::AdmissionRequest;
 
 /// The longest value that is accepted, in bytes. The controller's values have 32.
 const MAX_VALUE: usize = 64;
@@ -35,7 +35,7 @@ pub(crate) fn value<'a>(request: &AdmissionRequest, object: &'a Value) -> Option
 }
 
 /// Marks the response to a probe.
-pub(crate) fn mark_response(endpoint: Endpoint, value: &str, response: &mut AdmissionResponse) {
+pub(crate) fn mark_response(endpoint: Endpoint, value: &str, response: &mut ReviewResponse) {
     response.warnings.push(probe_warning(endpoint, value));
     if endpoint == Endpoint::Mutate {
         // `add` to a map also replaces, so a second call changes nothing.
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn both_endpoints_add_a_warning_and_mutate_adds_a_patch() {
         for (endpoint, patches) in [(Endpoint::Mutate, 1), (Endpoint::Validate, 0)] {
-            let mut response = AdmissionResponse { warnings: vec!["first".to_owned()], ..AdmissionResponse::default() };
+            let mut response = ReviewResponse { warnings: vec!["first".to_owned()], ..ReviewResponse::default() };
             mark_response(endpoint, "abc", &mut response);
             assert_eq!(response.warnings, ["first".to_owned(), probe_warning(endpoint, "abc")]);
             assert_eq!(response.patch.len(), patches);

@@ -3,44 +3,51 @@
 //! Secrets are read from the API server when an image is looked up, never while a review uses known results. They are
 //! kept, so that a review in background mode can immediately decide which results its pod may use.
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::join_all;
 use kube::Client;
+use moka::sync::Cache;
 use mullion_engine::model::image::{ImageRef, Platforms};
 use mullion_policy::{PullSecretsMode, RegistryPolicy};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::cluster::SlimSecret;
 use crate::cluster::reading::{KindApi, SECRETS};
-use crate::registry::{AddressRule, Credentials, RegistryClient, RegistrySettings};
-use crate::webhook::images::{PlatformFuture, PlatformSource, PullSecrets, SourceFactory};
+use crate::registry::{AddressRule, Credentials, RegistryClient, RegistryOutcome, RegistrySettings};
+use crate::webhook::images::{PlatformFuture, PlatformSource, PullSecrets};
+use crate::webhook::policies_in_force::SourceFactory;
 
 /// How long credentials are used before they are read again; they stay in use meanwhile. Those of a registry in a cloud
 /// are valid for hours.
 const KEPT: Duration = Duration::from_secs(5 * 60);
-/// The maximum number of sets of pull secrets with stored credentials: a namespace has few, and a set has some hundred
-/// bytes.
-const MOST_KEPT: usize = 2_000;
-/// The maximum length of all names in these sets together, in bytes: any client can name 16 Secrets of 253 bytes that do
-/// not exist.
-const MOST_NAMES: usize = 256 << 10;
+/// The maximum length of all names in the sets of pull secrets with stored credentials, in bytes: any client can name 16
+/// Secrets of 253 bytes that do not exist.
+const MOST_NAMES: u64 = 256 << 10;
+/// Shorter names of one set count as this many bytes, so that at most 2,000 sets are stored. A namespace has few, and a set
+/// has some hundred bytes.
+const LEAST_NAMES: usize = 131;
 /// The time limit for reading a Secret from the API server.
 const READ: Duration = Duration::from_secs(5);
 /// The number of images that can wait for their Secrets at one time; the next pod requests further images again.
 const WAITING: usize = 64;
 
 /// Creates sources that query registries; without a client for the API server they send no pull secrets. `addresses` is
-/// [`AddressRule::of`], except in tests with registries on loopback.
-pub fn source_factory(client: Option<Client>, addresses: fn(&RegistryPolicy) -> AddressRule) -> SourceFactory {
+/// [`AddressRule::of`], except in tests with registries on loopback. `answers` counts their responses.
+pub fn source_factory(
+    client: Option<Client>,
+    addresses: fn(&RegistryPolicy) -> AddressRule,
+    answers: Family<RegistryOutcome, Counter>,
+) -> SourceFactory {
     Box::new(move |policy| {
         let settings = RegistrySettings { addresses: addresses(policy), ..RegistrySettings::from(policy) };
-        let registries = RegistryClient::new(settings)?;
+        let registries = RegistryClient::counted_in(settings, answers.clone())?;
         let keyring = match (policy.pull_secrets, &client) {
             (PullSecretsMode::Never, _) => None,
             (PullSecretsMode::Pods, Some(client)) => Some(Keyring::new(client.clone())),
@@ -94,15 +101,11 @@ impl PlatformSource for RegistrySource {
         Box::pin(async move {
             let credentials = match self.0.credentials(secrets) {
                 Some(credentials) => credentials,
-                None => timeout_at(deadline, self.0.read(secrets)).await.ok().flatten()?,
+                None => timeout_at(deadline, self.0.read_secrets(secrets)).await.ok().flatten()?,
             };
             let answer = self.0.registries.resolve(image, &credentials, deadline).await;
             answer.inspect_err(|error| tracing::debug!(image = %image.normalized(), %error, "image unknown")).ok()
         })
-    }
-
-    fn outcomes(&self) -> Vec<(&'static str, u64)> {
-        self.0.registries.outcomes().map(|(outcome, number)| (outcome.name(), number)).into()
     }
 }
 
@@ -124,15 +127,15 @@ impl Shared {
         let (shared, secrets) = (Arc::clone(self), secrets.clone());
         tokio::spawn(async move {
             let Ok(_slot) = shared.waiting.try_acquire() else { return };
-            if let Some(credentials) = shared.read(&secrets).await {
+            if let Some(credentials) = shared.read_secrets(&secrets).await {
                 then(&shared, credentials);
             }
         });
     }
 
-    async fn read(&self, secrets: &PullSecrets) -> Option<Credentials> {
+    async fn read_secrets(&self, secrets: &PullSecrets) -> Option<Credentials> {
         match &self.keyring {
-            Some(keyring) => keyring.read(secrets).await,
+            Some(keyring) => keyring.read_secrets(secrets).await,
             None => Some(Credentials::anonymous()),
         }
     }
@@ -141,7 +144,8 @@ impl Shared {
 /// Credentials of pull secrets that were read recently.
 struct Keyring {
     client: Client,
-    kept: Mutex<BTreeMap<PullSecrets, (Credentials, Instant)>>,
+    /// Each with the time from which on it is read again.
+    kept: Cache<PullSecrets, (Credentials, Instant)>,
     /// Whether the warning that Secrets may not be read was logged: one warning is enough for all of them.
     warned: AtomicBool,
 }
@@ -154,25 +158,27 @@ impl fmt::Debug for Keyring {
 
 impl Keyring {
     fn new(client: Client) -> Self {
-        Self { client, kept: Mutex::default(), warned: AtomicBool::new(false) }
+        let weight =
+            |secrets: &PullSecrets, _: &_| u32::try_from(secrets.length().max(LEAST_NAMES)).unwrap_or(u32::MAX);
+        let kept = Cache::builder().max_capacity(MOST_NAMES).weigher(weight).build();
+        Self { client, kept, warned: AtomicBool::new(false) }
     }
 
     /// The credentials when they were last read, and whether this caller must read them again.
     fn kept(&self, secrets: &PullSecrets) -> Option<(Credentials, bool)> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let (credentials, until) = kept.get_mut(secrets)?;
+        let (credentials, until) = self.kept.get(secrets)?;
         let now = Instant::now();
-        let due = *until <= now;
+        let due = until <= now;
         if due {
             // Other callers use the current credentials until the read has ended.
-            *until = now + READ;
+            self.kept.insert(secrets.clone(), (credentials.clone(), now + READ));
         }
-        Some((credentials.clone(), due))
+        Some((credentials, due))
     }
 
     /// Reads the secrets that can be read, as the kubelet does: a missing secret is left out. `None` if the API server
     /// does not respond.
-    async fn read(&self, secrets: &PullSecrets) -> Option<Credentials> {
+    async fn read_secrets(&self, secrets: &PullSecrets) -> Option<Credentials> {
         let Some((namespace, names)) = secrets.names() else { return Some(Credentials::anonymous()) };
         let api = KindApi::namespaced(self.client.clone(), &SECRETS, namespace);
         let answers = join_all(names.iter().map(|name| timeout(READ, api.get(name)))).await;
@@ -194,18 +200,7 @@ impl Keyring {
             }
         }
         let credentials = Credentials::merged(&found);
-        let now = Instant::now();
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_room = |kept: &BTreeMap<PullSecrets, _>| {
-            let names: usize = kept.keys().map(PullSecrets::length).sum();
-            kept.len() < MOST_KEPT && names + secrets.length() <= MOST_NAMES
-        };
-        if !has_room(&kept) {
-            kept.retain(|_, (_, until)| now < *until);
-        }
-        if has_room(&kept) || kept.contains_key(secrets) {
-            kept.insert(secrets.clone(), (credentials.clone(), now + KEPT));
-        }
+        self.kept.insert(secrets.clone(), (credentials.clone(), Instant::now() + KEPT));
         Some(credentials)
     }
 }

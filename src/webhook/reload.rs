@@ -8,8 +8,8 @@ use mullion_policy::{PolicyReading, PolicySet};
 use tokio_util::sync::CancellationToken;
 
 use crate::policy_files::{PolicyFileReader, every, reread};
+use crate::server::ServerMetrics;
 use crate::server::tls::ClientCa;
-use crate::telemetry::WebhookMetrics;
 use crate::webhook::state::WebhookState;
 
 /// Puts the policies of a reading at `now`, in seconds since 1970, in force. After an invalid reading the earlier
@@ -19,23 +19,20 @@ pub fn policies_once(state: &WebhookState, reading: &PolicyReading, now: i64) {
         in_force(state, set);
     } else {
         // A file that the RegistryPolicy refers to may exist by now.
-        follow_registries(state, &state.policies.load(), || ());
+        in_force(state, &state.policies.load());
     }
     state.policy_reporter.record(reading, now);
 }
 
-/// Puts policies in force for reviews. A review that has begun ends with the earlier policies.
+/// Puts policies in force for reviews, and reports if the image source that they set cannot be used. A review that has
+/// begun ends with the earlier policies.
 pub fn in_force(state: &WebhookState, set: &Arc<PolicySet>) {
-    follow_registries(state, set, || state.policies.store(Arc::clone(set)));
-}
-
-/// Uses the image source that these policies set once `put` has put them in force, and reports if that is not possible.
-fn follow_registries(state: &WebhookState, policies: &PolicySet, put: impl FnOnce()) {
-    let problem = state.images.follow(policies, put).err().map(|error| format!("{error:#}"));
+    let problem = state.policies.replace(set).err().map(|error| format!("{error:#}"));
     if state.policy_reporter.set_registries(problem.as_deref())
         && let Some(problem) = problem
     {
-        state.metrics.registries_unasked(&problem);
+        let text = "no registry is queried until this is corrected; Mullion uses only the names of images";
+        tracing::error!(problem, "{text}");
     }
 }
 
@@ -52,28 +49,24 @@ pub async fn policies(
     .await;
 }
 
-/// Reads the certificate in `dir` every `interval` until `stop` is canceled; `seen` is the content from which it was
-/// loaded.
-pub async fn certificate(
-    state: Arc<WebhookState>,
-    dir: PathBuf,
-    mut seen: u64,
-    interval: Duration,
-    stop: CancellationToken,
-) {
-    every(interval, stop, "the certificate files", move || seen = state.certificate.reload(&dir, seen, &state.metrics))
-        .await;
+/// Reads the certificate in `dir` every `interval` until `stop` is canceled.
+pub async fn certificate(state: Arc<WebhookState>, dir: PathBuf, interval: Duration, stop: CancellationToken) {
+    every(interval, stop, "the certificate files", move || {
+        state.certificate.reload(&dir, &state.metrics.server);
+    })
+    .await;
 }
 
-/// Reads the authorities of clients at `path` every `interval` until `stop` is canceled; `seen` is the content from
-/// which they were loaded.
+/// Reads the authorities of clients at `path` every `interval` until `stop` is canceled.
 pub async fn client_ca(
     authorities: Arc<ClientCa>,
     path: PathBuf,
-    mut seen: u64,
-    metrics: WebhookMetrics,
+    metrics: ServerMetrics,
     interval: Duration,
     stop: CancellationToken,
 ) {
-    every(interval, stop, "the client authorities", move || seen = authorities.reload(&path, seen, &metrics)).await;
+    every(interval, stop, "the client authorities", move || {
+        authorities.reload(&path, &metrics);
+    })
+    .await;
 }

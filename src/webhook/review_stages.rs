@@ -14,8 +14,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{RejectedRequest, RequestDeadline};
-use crate::telemetry::BadRequest;
+use crate::server::{BadRequest, RejectedRequest, RequestDeadline};
 
 /// The number of stages of large reviews that run at a time.
 #[derive(Debug, Clone)]

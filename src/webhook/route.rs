@@ -2,15 +2,14 @@
 
 use mullion_engine::admission::Endpoint;
 use mullion_engine::model::{Operation, WorkloadKind};
-use serde_json::Value;
 
 use crate::webhook::envelope::AdmissionRequest;
 
 /// The part of the program that handles a request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Route<'r> {
-    /// CREATE or UPDATE of a workload, at either endpoint: the engine.
-    Workload(WorkloadRequest<'r>),
+pub(crate) enum Route {
+    /// CREATE or UPDATE of a workload of that kind, at either endpoint: the engine.
+    Workload(WorkloadKind, Operation),
     /// CREATE of a node at `/mutate`: the taint of the node.
     NodeCreate,
     /// CREATE or UPDATE of a ConfigMap at `/validate`: its policies, if it contains any.
@@ -19,37 +18,17 @@ pub(crate) enum Route<'r> {
     Skip,
 }
 
-/// The workload of a request.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WorkloadRequest<'r> {
-    /// Its kind.
-    pub(crate) kind: WorkloadKind,
-    /// CREATE or UPDATE.
-    pub(crate) operation: Operation,
-    /// The object as it would be stored. It can be any JSON, because the webhook does not decode it into a type.
-    pub(crate) object: &'r Value,
-    /// The stored object; on UPDATE.
-    pub(crate) old: Option<&'r Value>,
-}
-
-impl<'r> Route<'r> {
+impl Route {
     /// The route of `request` at `endpoint`.
-    pub(crate) fn of(endpoint: Endpoint, request: &'r AdmissionRequest) -> Self {
+    pub(crate) fn of(endpoint: Endpoint, request: &AdmissionRequest) -> Self {
         let operation = request.operation.filter(|one| matches!(one, Operation::Create | Operation::Update));
+        let is_core = |kind| request.kind.is_core(kind) && request.subresource().is_none();
         match (request.known_kind(), operation, endpoint) {
-            (Some(kind), Some(operation), _) => Self::Workload(WorkloadRequest::of(kind, operation, request)),
-            (None, Some(_), Endpoint::Validate) if request.writes_config_map() => Self::PolicyConfigMap,
-            (None, Some(_), Endpoint::Mutate) if request.creates_node() => Self::NodeCreate,
+            (Some(kind), Some(operation), _) => Self::Workload(kind, operation),
+            (None, Some(_), Endpoint::Validate) if is_core("ConfigMap") => Self::PolicyConfigMap,
+            (None, Some(Operation::Create), Endpoint::Mutate) if is_core("Node") => Self::NodeCreate,
             _ => Self::Skip,
         }
-    }
-}
-
-impl<'r> WorkloadRequest<'r> {
-    /// The route of a request for an object of that kind.
-    pub(crate) fn of(kind: WorkloadKind, operation: Operation, request: &'r AdmissionRequest) -> Self {
-        let old = Some(&request.old_object).filter(|old| !old.is_null());
-        Self { kind, operation, object: &request.object, old }
     }
 }
 
@@ -71,7 +50,7 @@ mod tests {
         let body = review.to_string();
         let request = AdmissionRequest::parse(body.as_bytes()).unwrap();
         [Endpoint::Mutate, Endpoint::Validate].map(|endpoint| match Route::of(endpoint, &request) {
-            Route::Workload(_) => "workload",
+            Route::Workload(..) => "workload",
             Route::NodeCreate => "node",
             Route::PolicyConfigMap => "policies",
             Route::Skip => "skip",

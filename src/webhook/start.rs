@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use arc_swap::ArcSwap;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_policy::{PolicySet, RegistryPolicy};
 use mullion_snapshot::dump;
@@ -22,8 +21,8 @@ use crate::server::{AdminThread, BodyLimits, ConnectionLimits, LogLevelChanges, 
 use crate::shutdown_signals::{Signals, StopRequest};
 use crate::webhook::args::WebhookArgs;
 use crate::webhook::controller_users::ControllerUsers;
-use crate::webhook::images::ImageSources;
 use crate::webhook::namespaces::NamespaceLookups;
+use crate::webhook::policies_in_force::PoliciesInForce;
 use crate::webhook::registries::source_factory;
 use crate::webhook::state::WebhookState;
 use crate::webhook::{admin, reload, router};
@@ -44,25 +43,26 @@ async fn start(args: &WebhookArgs, addresses: fn(&RegistryPolicy) -> AddressRule
     // This comes first, because a signal during the start must not trigger the default action.
     let mut signals = Signals::install().context("cannot listen for signals")?;
     let stop = CancellationToken::new();
-    let (certificate, seen) = match &args.tls_dir {
-        Some(dir) => Certificate::load(dir)?,
-        None => (Arc::default(), 0),
-    };
+    let certificate = args.tls_dir.as_deref().map_or_else(|| Ok(Arc::default()), Certificate::load)?;
     let client_ca = args.client_ca.as_deref().map(ClientCa::load).transpose()?;
-    let config = Arc::new(certificate.server_config(client_ca.as_ref().map(|(authorities, _)| authorities))?);
-    let ClusterFacts { snapshot, synced, live, follower, client } = snapshot(args)?;
-    let mut state = WebhookState::new(snapshot, synced, Arc::new(ArcSwap::from_pointee(PolicySet::built_in())));
-    state.mullion_state = follower.as_ref().map(|follower| follower.state.clone());
-    state.namespace = client.as_ref().map(|client| namespace(args, client));
-    state.namespaces = client.clone().map(NamespaceLookups::of);
+    let config = Arc::new(certificate.server_config(client_ca.as_ref())?);
+    let (cluster, mut state) = if let Some(path) = &args.snapshot {
+        (None, WebhookState::fixed(read_snapshot(path)?, PolicySet::built_in()))
+    } else {
+        let cluster = Cluster::connect(args)?;
+        let state = cluster.state();
+        (Some(cluster), state)
+    };
+    let client = cluster.as_ref().map(|cluster| cluster.client.clone());
     state.certificate = certificate;
     state.controller_users = ControllerUsers::new(args.controller_users.clone());
-    state.client_ca = client_ca.as_ref().map(|(authorities, _)| Arc::clone(authorities));
-    state.images = ImageSources::made_by(source_factory(client.clone(), addresses));
+    state.client_ca.clone_from(&client_ca);
+    let sources = source_factory(client.clone(), addresses, state.metrics.requests.registry_answers.clone());
+    state.policies = PoliciesInForce::with_sources(PolicySet::built_in(), sources);
     let state = Arc::new(state);
-    state.metrics.tls_valid(state.certificate.valid().as_ref());
+    state.metrics.server.tls_valid(state.certificate.valid().as_ref());
     let source = tokio::select! {
-        source = policies(args, &state, client.clone()) => source?,
+        source = policies(args, &state, cluster.as_ref()) => source?,
         _ = signals.next() => {
             tracing::info!("stopping before the policies were read");
             return Ok(());
@@ -71,24 +71,24 @@ async fn start(args: &WebhookArgs, addresses: fn(&RegistryPolicy) -> AddressRule
     if let Some(source) = source {
         tokio::spawn(reload::policies(Arc::clone(&state), source, args.reload_interval, stop.clone()));
     }
-    follow_certificate(args, client, seen, &state, &stop)?;
-    if let (Some(path), Some((authorities, seen))) = (args.client_ca.clone(), client_ca) {
-        let (metrics, interval) = (state.metrics.clone(), args.reload_interval);
-        tokio::spawn(reload::client_ca(authorities, path, seen, metrics, interval, stop.clone()));
+    follow_certificate(args, client, &state, &stop)?;
+    if let (Some(path), Some(authorities)) = (args.client_ca.clone(), client_ca) {
+        let (metrics, interval) = (state.metrics.server.clone(), args.reload_interval);
+        tokio::spawn(reload::client_ca(authorities, path, metrics, interval, stop.clone()));
     }
 
     let admin = listen(args.admin_bind, "--admin-bind").await?;
     let main = listen(args.bind, "--bind").await?;
     tracing::info!(bind = %main.local_addr()?, admin = %admin.local_addr()?, "serving");
     let changes = if args.fixed_log_level { LogLevelChanges::Never } else { LogLevelChanges::FromPod };
-    let mut admin = AdminThread::start(admin, admin::router(&state, changes), state.metrics.clone())?;
-    let (limits, metrics) = (ConnectionLimits::default(), state.metrics.clone());
+    let mut admin = AdminThread::start(admin, admin::router(&state, changes), state.metrics.server.clone())?;
+    let (limits, metrics) = (ConnectionLimits::default(), state.metrics.server.clone());
     let main_routes = router::router(Arc::clone(&state), BodyLimits::default());
     let mut main = tokio::spawn(serve(main, Some(config), main_routes, limits, metrics, stop.clone()));
 
     let watches = async {
-        match &live {
-            Some(live) => live.ended().await,
+        match &cluster {
+            Some(cluster) => cluster.live.ended().await,
             None => std::future::pending().await,
         }
     };
@@ -102,16 +102,15 @@ async fn start(args: &WebhookArgs, addresses: fn(&RegistryPolicy) -> AddressRule
     main.await.context("the HTTPS server ended early")?;
     // This comes last, so that probes and scrapes get responses until the end.
     admin.stop().await;
-    drop(follower);
+    drop(cluster);
     tracing::info!("stopped");
     Ok(())
 }
 
-/// Starts to follow the source of the certificate; with `--tls-dir` it was loaded from the content `seen`.
+/// Starts to follow the source of the certificate.
 fn follow_certificate(
     args: &WebhookArgs,
     client: Option<kube::Client>,
-    seen: u64,
     state: &Arc<WebhookState>,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
@@ -119,10 +118,10 @@ fn follow_certificate(
     match (&args.tls_dir, &args.tls_secret, client) {
         (Some(dir), ..) => {
             let (dir, interval) = (dir.clone(), args.reload_interval);
-            tokio::spawn(reload::certificate(Arc::clone(state), dir, seen, interval, stop));
+            tokio::spawn(reload::certificate(Arc::clone(state), dir, interval, stop));
         }
         (None, Some(secret), Some(client)) => {
-            let (certificate, metrics) = (Arc::clone(&state.certificate), state.metrics.clone());
+            let (certificate, metrics) = (Arc::clone(&state.certificate), state.metrics.server.clone());
             tokio::spawn(secret::follow(client, secret.clone(), certificate, metrics, stop));
         }
         (None, Some(secret), None) => bail!(
@@ -134,48 +133,48 @@ fn follow_certificate(
     Ok(())
 }
 
-/// The facts that are read from the cluster.
-struct ClusterFacts {
-    snapshot: Arc<ArcSwap<ClusterSnapshot>>,
-    /// Whether `snapshot` is complete.
-    synced: Arc<AtomicBool>,
-    /// The watches; dropping them ends the updates.
-    live: Option<Arc<live::LiveSnapshot>>,
-    /// Updates of ConfigMap `mullion-state`; dropping it ends them.
-    follower: Option<StateFollower>,
-    /// For further reads.
-    client: Option<kube::Client>,
+/// What the webhook reads from a cluster, for as long as this exists.
+struct Cluster {
+    client: kube::Client,
+    /// Mullion's own namespace.
+    namespace: String,
+    /// The watches of the cluster snapshot.
+    live: Arc<live::LiveSnapshot>,
+    /// The watch of ConfigMap `mullion-state`.
+    follower: StateFollower,
 }
 
-fn snapshot(args: &WebhookArgs) -> anyhow::Result<ClusterFacts> {
-    if let Some(path) = &args.snapshot {
-        let snapshot = Arc::new(ArcSwap::from_pointee(read_snapshot(path)?));
-        return Ok(ClusterFacts {
-            snapshot,
-            synced: Arc::new(AtomicBool::new(true)),
-            live: None,
-            follower: None,
-            client: None,
-        });
+impl Cluster {
+    /// Starts the watches.
+    fn connect(args: &WebhookArgs) -> anyhow::Result<Self> {
+        let client = connect::client(args.kubeconfig.as_deref());
+        let client = client.context("no cluster to watch (--snapshot FILE needs none)")?;
+        let namespace = namespace(args, &client);
+        let follower = follow(client.clone(), &namespace, true);
+        let live = Arc::new(live::LiveSnapshot::start(client.clone(), follower.state.clone()));
+        Ok(Self { client, namespace, live, follower })
     }
-    let client = connect::client(args.kubeconfig.as_deref());
-    let client = client.context("no cluster to watch (--snapshot FILE needs none)")?;
-    let follower = follow(client.clone(), &namespace(args, &client), true);
-    let live = Arc::new(live::LiveSnapshot::start(client.clone(), follower.state.clone()));
-    let synced = Arc::new(AtomicBool::new(false));
-    let (waiter, flag) = (Arc::clone(&live), Arc::clone(&synced));
-    tokio::spawn(async move {
-        waiter.synced().await;
-        flag.store(true, Ordering::Release);
-    });
-    let snapshot = Arc::clone(&live.snapshot);
-    Ok(ClusterFacts { snapshot, synced, live: Some(live), follower: Some(follower), client: Some(client) })
+
+    /// The state with the snapshot of the cluster.
+    fn state(&self) -> WebhookState {
+        let synced = Arc::new(AtomicBool::new(false));
+        let (waiter, flag) = (Arc::clone(&self.live), Arc::clone(&synced));
+        tokio::spawn(async move {
+            waiter.synced().await;
+            flag.store(true, Ordering::Release);
+        });
+        let mut state = WebhookState::new(Arc::clone(&self.live.snapshot), synced, PolicySet::built_in());
+        state.mullion_state = Some(self.follower.state.clone());
+        state.namespace = Some(self.namespace.clone());
+        state.namespaces = Some(NamespaceLookups::of(self.client.clone()));
+        state
+    }
 }
 
 /// Mullion's own namespace: that of `--namespace`, else that of its certificate, else that of the client.
 fn namespace(args: &WebhookArgs, client: &kube::Client) -> String {
-    let of_secret = || args.tls_secret.as_ref().map(|secret| secret.namespace.clone());
-    args.namespace.clone().or_else(of_secret).unwrap_or_else(|| client.default_namespace().to_owned())
+    let of_secret = args.tls_secret.as_ref().map(|secret| &secret.namespace);
+    args.namespace.as_ref().or(of_secret).map_or_else(|| client.default_namespace(), String::as_str).to_owned()
 }
 
 fn read_snapshot(path: &Path) -> anyhow::Result<ClusterSnapshot> {
@@ -189,14 +188,14 @@ fn read_snapshot(path: &Path) -> anyhow::Result<ClusterSnapshot> {
 async fn policies(
     args: &WebhookArgs,
     state: &WebhookState,
-    client: Option<kube::Client>,
+    cluster: Option<&Cluster>,
 ) -> anyhow::Result<Option<PolicyFileReader>> {
     if args.policies.is_empty() {
         return Ok(None);
     }
     let earlier = async {
-        match client {
-            Some(client) => last_good(client.clone(), &namespace(args, &client)).await,
+        match cluster {
+            Some(cluster) => last_good(cluster.client.clone(), &cluster.namespace).await,
             None => Ok(Vec::new()),
         }
     };

@@ -1,4 +1,4 @@
-//! State that every request reads: cluster snapshot, policies, images, and the conditions of readiness.
+//! State that every request reads: cluster snapshot, policies, and the conditions of readiness.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +12,11 @@ use crate::cluster::state::MullionState;
 use crate::policy_files::PolicyReporter;
 use crate::server::MemoryPool;
 use crate::server::tls::{Certificate, ClientCa};
-use crate::telemetry::WebhookMetrics;
 use crate::webhook::controller_users::ControllerUsers;
 use crate::webhook::engine_review::{ReviewFunction, review_and_respond};
-use crate::webhook::images::ImageSources;
+use crate::webhook::metrics::WebhookMetrics;
 use crate::webhook::namespaces::NamespaceLookups;
+use crate::webhook::policies_in_force::PoliciesInForce;
 use crate::webhook::review_stages::BlockingPermits;
 
 /// Shared by all connections; no lock in it is held for longer than a pointer swap.
@@ -26,8 +26,8 @@ pub struct WebhookState {
     pub snapshot: Arc<ArcSwap<ClusterSnapshot>>,
     /// Whether `snapshot` is complete: the first lists of all watches have arrived.
     pub snapshot_synced: Arc<AtomicBool>,
-    /// The policies in force; replaced as a whole.
-    pub policies: Arc<ArcSwap<PolicySet>>,
+    /// The policies in force, and the source of the platforms of images.
+    pub policies: PoliciesInForce,
     /// The report about the policy files.
     pub policy_reporter: PolicyReporter,
     /// ConfigMap `mullion-state`, which the controller writes; `None` without a cluster.
@@ -38,8 +38,6 @@ pub struct WebhookState {
     pub policy_turn: Arc<Semaphore>,
     /// Look-ups of namespaces that `snapshot` does not contain yet; `None` without a cluster.
     pub namespaces: Option<NamespaceLookups>,
-    /// The source of the platforms of images.
-    pub images: ImageSources,
     /// The certificate of TLS handshakes.
     pub certificate: Arc<Certificate>,
     /// The authorities of clients' certificates; `None`: the webhook requests no certificate.
@@ -55,28 +53,24 @@ pub struct WebhookState {
     /// The review of one workload.
     pub review: ReviewFunction,
     /// Metrics and events.
-    pub metrics: WebhookMetrics,
+    pub metrics: Arc<WebhookMetrics>,
 }
 
 impl WebhookState {
     /// State with a snapshot and policies that the caller updates.
-    pub fn new(
-        snapshot: Arc<ArcSwap<ClusterSnapshot>>,
-        snapshot_synced: Arc<AtomicBool>,
-        policies: Arc<ArcSwap<PolicySet>>,
-    ) -> Self {
-        let policy_reporter = PolicyReporter::of(policies.load_full());
+    pub fn new(snapshot: Arc<ArcSwap<ClusterSnapshot>>, snapshot_synced: Arc<AtomicBool>, policies: PolicySet) -> Self {
+        let policies = PoliciesInForce::fixed(policies, None);
+        let policy_reporter = PolicyReporter::of(policies.load());
         Self {
             snapshot,
             snapshot_synced,
             policies,
-            metrics: WebhookMetrics::about(policy_reporter.clone()),
+            metrics: Arc::new(WebhookMetrics::about(policy_reporter.clone())),
             policy_reporter,
             mullion_state: None,
             namespace: None,
             policy_turn: Arc::new(Semaphore::new(1)),
             namespaces: None,
-            images: ImageSources::default(),
             certificate: Arc::default(),
             client_ca: None,
             draining: AtomicBool::new(false),
@@ -89,11 +83,7 @@ impl WebhookState {
 
     /// State with a snapshot and policies that never change: `--snapshot FILE`, and tests.
     pub fn fixed(snapshot: ClusterSnapshot, policies: PolicySet) -> Self {
-        Self::new(
-            Arc::new(ArcSwap::from_pointee(snapshot)),
-            Arc::new(AtomicBool::new(true)),
-            Arc::new(ArcSwap::from_pointee(policies)),
-        )
+        Self::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::new(AtomicBool::new(true)), policies)
     }
 
     /// What is missing for readiness; empty if it is ready. Policies are never missing, because without them the

@@ -7,25 +7,23 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use mullion_engine::admission::Endpoint;
+use mullion_engine::admission::{Endpoint, ReviewResponse};
 use mullion_engine::model::cluster::Namespace;
 use mullion_engine::model::image::KnownImages;
 use mullion_engine::model::json_pointer::member;
 use mullion_engine::model::pod_view::Pod;
+use mullion_engine::model::settings::Lookup;
 use mullion_engine::model::{Operation, Requester, ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_policy::PolicySet;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::server::RejectedRequest;
-use crate::telemetry::RequestDecision;
-use crate::webhook::audit::{PANICKED, PANICKED_TEXT, UNREADABLE, json_type};
-use crate::webhook::caller::Caller;
-use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse, NamespaceName};
+use crate::webhook::audit::{mark_panicked, unreadable};
+use crate::webhook::caller::ReviewCaller;
+use crate::webhook::envelope::{AdmissionRequest, NamespaceName};
 use crate::webhook::images::{PlatformSource, PullSecrets};
-use crate::webhook::request_outcome::RequestOutcome;
+use crate::webhook::metrics::RequestDecision;
 use crate::webhook::review_stages::Stages;
-use crate::webhook::route::WorkloadRequest;
 use crate::webhook::state::WebhookState;
 use crate::webhook::{images, partial_review, probe};
 
@@ -37,7 +35,7 @@ const NAMESPACE_UNKNOWN: &str = "namespace-unknown";
 pub(crate) struct WorkloadReview {
     state: Arc<WebhookState>,
     endpoint: Endpoint,
-    caller: Caller,
+    caller: ReviewCaller,
     request: Arc<AdmissionRequest>,
     kind: WorkloadKind,
     operation: Operation,
@@ -48,6 +46,16 @@ pub(crate) struct WorkloadReview {
     /// up.
     policies: Arc<PolicySet>,
     source: Option<Arc<dyn PlatformSource>>,
+}
+
+/// What a review lacks, and a look-up can add.
+#[derive(Default)]
+struct MissingFacts {
+    /// The namespace.
+    namespace: bool,
+    /// The platforms of these images, and whether to wait for them.
+    images: Vec<String>,
+    lookup: Lookup,
 }
 
 /// Facts that are looked up for one request in addition to the cluster snapshot, if a first review needs them.
@@ -62,12 +70,12 @@ impl WorkloadReview {
     pub(crate) fn new(
         state: &Arc<WebhookState>,
         endpoint: Endpoint,
-        caller: Caller,
+        caller: ReviewCaller,
         request: &Arc<AdmissionRequest>,
         kind: WorkloadKind,
         operation: Operation,
     ) -> Self {
-        let (policies, source) = state.images.with_policies(&state.policies);
+        let (policies, source) = state.policies.load_both();
         let requester = state.controller_users.requester(&request.username);
         let own = || NamespaceName::new(member(&request.object, "/metadata/namespace")?.as_str()?);
         let namespace = request.namespace.clone().or_else(own);
@@ -75,42 +83,44 @@ impl WorkloadReview {
         Self { state, endpoint, caller, request, kind, operation, requester, namespace, policies, source }
     }
 
-    fn workload(&self) -> WorkloadRequest<'_> {
-        WorkloadRequest::of(self.kind, self.operation, &self.request)
-    }
-
-    /// The outcome; look-ups end at `deadline`.
-    pub(crate) async fn run(&self, deadline: Instant, stages: &Stages) -> Result<RequestOutcome, RejectedRequest> {
-        let workload = self.workload();
-        let object = workload.object;
+    /// The response; look-ups end at `deadline`.
+    pub(crate) async fn run(
+        &self,
+        deadline: Instant,
+        stages: &Stages,
+    ) -> Result<(RequestDecision, ReviewResponse), RejectedRequest> {
+        let object = &self.request.object;
         if !object.is_object() {
-            let mut outcome = RequestOutcome { decision: RequestDecision::Unreadable, ..RequestOutcome::default() };
-            let text = format!("request.object is {}, expected a {}", json_type(object), workload.kind.name());
-            outcome.response.audit.insert(UNREADABLE, text);
-            return Ok(outcome);
+            return Ok(unreadable(object, self.kind.name()));
         }
-        let mut outcome = self.review_in(stages, LateFacts::default()).await?;
+        let (mut decision, mut response, mut missing) = self.review_in(stages, LateFacts::default()).await?;
         let mut namespace = None;
-        if outcome.namespace_unknown
+        if missing.namespace
             && let (Some(namespaces), Some(name)) = (&self.state.namespaces, &self.namespace)
         {
-            namespace = Box::pin(namespaces.get(name, deadline, &self.state.metrics)).await;
+            namespace = Box::pin(namespaces.get(name, deadline, &self.state.metrics.requests)).await;
             if namespace.is_some() {
-                outcome = self.review_in(stages, LateFacts { namespace: namespace.clone(), images: None }).await?;
+                let facts = LateFacts { namespace: namespace.clone(), images: None };
+                (decision, response, missing) = self.review_in(stages, facts).await?;
             }
         }
         if let Some(value) = probe::value(&self.request, object) {
-            probe::mark_response(self.endpoint, value, &mut outcome.response);
-        } else if !outcome.wanted.is_empty()
+            probe::mark_response(self.endpoint, value, &mut response);
+        } else if !missing.images.is_empty()
             && let Some(source) = &self.source
-            && let Some(known) = Box::pin(self.look_up_images(&workload, source.as_ref(), &outcome, deadline)).await
+            && let Some(known) = Box::pin(self.look_up_images(source.as_ref(), &missing, deadline)).await
         {
-            outcome = self.review_in(stages, LateFacts { images: Some(known), namespace }).await?;
+            let facts = LateFacts { images: Some(known), namespace };
+            (decision, response, _) = self.review_in(stages, facts).await?;
         }
-        Ok(outcome)
+        Ok((decision, response))
     }
 
-    async fn review_in(&self, stages: &Stages, facts: LateFacts) -> Result<RequestOutcome, RejectedRequest> {
+    async fn review_in(
+        &self,
+        stages: &Stages,
+        facts: LateFacts,
+    ) -> Result<(RequestDecision, ReviewResponse, MissingFacts), RejectedRequest> {
         let review = self.clone();
         stages.run(move || review.review(&facts)).await
     }
@@ -118,24 +128,23 @@ impl WorkloadReview {
     /// The platforms, by `deadline`, of the images that the review needs; `None` if there are none by then.
     async fn look_up_images(
         &self,
-        workload: &WorkloadRequest<'_>,
         source: &dyn PlatformSource,
-        outcome: &RequestOutcome,
+        missing: &MissingFacts,
         deadline: Instant,
     ) -> Option<KnownImages> {
-        let pod = Pod::of(workload.kind, workload.object)?;
+        let pod = Pod::of(self.kind, &self.request.object)?;
         let secrets = match (self.caller, &self.namespace) {
-            (Caller::ApiServer, Some(namespace)) => PullSecrets::of(&pod, namespace),
-            (Caller::ApiServer, None) | (Caller::Unknown, _) => PullSecrets::none(),
+            (ReviewCaller::ApiServer, Some(namespace)) => PullSecrets::of(&pod, namespace),
+            (ReviewCaller::ApiServer, None) | (ReviewCaller::Unknown, _) => PullSecrets::none(),
         };
-        let metrics = &self.state.metrics;
-        let known = images::look_up(source, &outcome.wanted, &secrets, outcome.lookup, deadline, metrics).await;
+        let metrics = &self.state.metrics.requests;
+        let known = images::look_up(source, &missing.images, &secrets, missing.lookup, deadline, metrics).await;
         (!known.is_empty()).then_some(known)
     }
 
-    fn review(&self, facts: &LateFacts) -> RequestOutcome {
+    fn review(&self, facts: &LateFacts) -> (RequestDecision, ReviewResponse, MissingFacts) {
         let Self { state, policies, endpoint, request, .. } = self;
-        let WorkloadRequest { kind, operation, object, old } = self.workload();
+        let (endpoint, object) = (*endpoint, &request.object);
         let namespace = self.namespace.as_deref().unwrap_or_default();
         // /validate reviews the object as it would be stored, by the policies in force now, even if other policies
         // placed it at /mutate: a moment ago, or on a replica that got the same files about a minute apart. What the
@@ -143,12 +152,12 @@ impl WorkloadReview {
         // its author can write the mark too. Nothing that Mullion wrote is a reason to deny; pods of controllers get
         // warnings as always; and the policies that denied this attempt place the next one.
         let review_request = ReviewRequest {
-            operation,
+            operation: self.operation,
             subresource: request.subresource(),
-            workload: WorkloadObject { kind, namespace, object },
-            old,
+            workload: WorkloadObject { kind: self.kind, namespace, object },
+            old: Some(&request.old_object).filter(|old| !old.is_null()),
             into_templates: false,
-            at_validate: *endpoint == Endpoint::Validate,
+            endpoint,
             images: facts.images.as_ref(),
             namespace: facts.namespace.as_deref(),
             is_called: true,
@@ -158,56 +167,28 @@ impl WorkloadReview {
         // It is safe to continue after a panic, because the request and both snapshots are only read, and the result is
         // dropped.
         let reviewed =
-            catch_unwind(AssertUnwindSafe(|| (state.review)(&review_request, &snapshot, policies, *endpoint)));
-        let Ok((review, response)) = reviewed else {
+            catch_unwind(AssertUnwindSafe(|| (state.review)(&review_request, &snapshot, policies, endpoint)));
+        let Ok((review, mut response)) = reviewed else {
             state.metrics.review_panicked(&request.uid);
-            let mut outcome = RequestOutcome {
-                decision: RequestDecision::Panicked,
-                generate_name: generate_name(object),
-                ..RequestOutcome::default()
-            };
-            outcome
-                .response
-                .warnings
-                .push("mullion: internal error; this object was not checked; please report this".to_owned());
-            outcome.response.audit.insert(PANICKED, PANICKED_TEXT.to_owned());
-            return outcome;
+            let text = "mullion: internal error; this object was not checked; please report this";
+            let mut response = ReviewResponse { warnings: vec![text.to_owned()], ..ReviewResponse::default() };
+            mark_panicked(&mut response);
+            return (RequestDecision::Panicked, response, MissingFacts::default());
         };
-        state.controller_users.observe(self.requester, review.category, &state.metrics);
-        let mut audit = response.audit;
+        if state.controller_users.observe(self.requester, review.category) {
+            state.metrics.requests.controller_user_seen.set(1);
+        }
         if review.namespace_unknown {
             let text = "no policy with a namespaceSelector applied, and its annotations were not read";
-            audit.insert(NAMESPACE_UNKNOWN, text.to_owned());
+            response.audit.insert(NAMESPACE_UNKNOWN, text.to_owned());
         }
-        let patch = if *endpoint == Endpoint::Mutate { response.patch } else { Vec::new() };
-        let (outcomes, placement) = (response.outcomes, response.placement);
-        let mut response = AdmissionResponse {
-            denial: response.denial,
-            patch,
-            warnings: response.warnings,
-            audit,
-            ..AdmissionResponse::default()
-        };
         partial_review::adapt(&mut response, &request.cut);
         let decision = match (&response.denial, response.patch.is_empty()) {
             (Some(_), _) => RequestDecision::Denied,
             (None, false) => RequestDecision::Patched,
             (None, true) => RequestDecision::Allowed,
         };
-        RequestOutcome {
-            decision,
-            response,
-            findings: review.findings,
-            outcomes,
-            placement,
-            generate_name: generate_name(object),
-            wanted: review.wanted,
-            lookup: review.settings.lookup,
-            namespace_unknown: review.namespace_unknown,
-        }
+        let (namespace, images, lookup) = (review.namespace_unknown, review.wanted, review.settings.lookup);
+        (decision, response, MissingFacts { namespace, images, lookup })
     }
-}
-
-fn generate_name(object: &Value) -> Option<String> {
-    member(object, "/metadata/generateName").and_then(Value::as_str).map(str::to_owned)
 }

@@ -20,7 +20,16 @@ fn metrics_have_their_names() {
             let bare = ["_total", "_seconds", "_bucket", "_count", "_sum", "_info"]
                 .iter()
                 .find_map(|end| name.strip_suffix(end));
-            let known = [Some(name), bare].into_iter().flatten().any(|name| code.contains(&format!("\"{name}\"")));
+            // A name in quotation marks, or a member of a `metric_set`.
+            let declarations = |name| {
+                [
+                    format!("\"{name}\""),
+                    format!(" {name}: Counter "),
+                    format!(" {name}: Gauge "),
+                    format!(" {name}: Family<"),
+                ]
+            };
+            let known = [Some(name), bare].into_iter().flatten().flat_map(declarations).any(|it| code.contains(&it));
             assert!(known, "{}: no metric {metric} is in the code", page.name);
         }
     }

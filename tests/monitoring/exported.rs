@@ -6,12 +6,12 @@ use std::time::Duration;
 use mullion::controller::{CertificateObject, metrics as controller};
 use mullion::policy_files::PolicyReporter;
 use mullion::registry::RegistryOutcome;
-use mullion::telemetry::{
-    BadRequest, ConnectionClose, LookupOutcome, NamespaceOutcome, PolicyOutcome, RequestDecision, ReviewEvent,
-    UnreadableSet, WatchHealth, WebhookMetrics,
-};
+use mullion::server::{BadRequest, ConnectionClose, ReloadOutcome};
+use mullion::telemetry::{UnreadableSet, WatchHealth};
+use mullion::webhook::envelope::AdmissionRequest;
+use mullion::webhook::metrics::{LookupOutcome, NamespaceOutcome, PolicyOutcome, RequestDecision, WebhookMetrics};
 use mullion_engine::admission::{CountedOutcome, Endpoint};
-use mullion_engine::model::{Operation, Os, WorkloadKind};
+use mullion_engine::model::Os;
 use mullion_engine::node::TaintBlocker;
 use mullion_policy::{PolicyFile, PolicyFiles, PolicyReading, PolicyStore};
 
@@ -109,16 +109,10 @@ fn sample(line: &str) -> (String, Vec<(String, String)>) {
 
 fn webhook() -> String {
     let metrics = WebhookMetrics::about(policies());
-    for decision in [
-        RequestDecision::Allowed,
-        RequestDecision::Patched,
-        RequestDecision::Denied,
-        RequestDecision::Skipped,
-        RequestDecision::Unreadable,
-        RequestDecision::Panicked,
-    ] {
+    let request = AdmissionRequest::parse(POD.as_bytes()).unwrap();
+    for decision in RequestDecision::ALL {
         for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
-            metrics.reviewed(&review(endpoint, decision), std::iter::empty());
+            metrics.reviewed(endpoint, &request, *decision, &[], Duration::from_micros(30));
         }
     }
     for effect in [
@@ -135,55 +129,35 @@ fn webhook() -> String {
     for effect in [CountedOutcome::Placed, CountedOutcome::WouldPlace] {
         metrics.count_outcomes(Some("shop"), &[], Some((Os::Windows, effect)));
     }
-    for reason in [
-        BadRequest::Malformed,
-        BadRequest::ContentType,
-        BadRequest::TooLarge,
-        BadRequest::Slow,
-        BadRequest::Broken,
-        BadRequest::Busy,
-        BadRequest::TooComplex,
-        BadRequest::Late,
-    ] {
-        metrics.bad_request(reason);
+    let (requests, server) = (&metrics.requests, &metrics.server);
+    for reason in BadRequest::ALL {
+        requests.bad_requests.get_or_create(reason).inc();
     }
-    for reason in
-        [ConnectionClose::Unused, ConnectionClose::NoSlot, ConnectionClose::Idle, ConnectionClose::UnreadResponse]
-    {
-        metrics.connection_closed(([192, 0, 2, 1], 1).into(), reason);
+    for outcome in LookupOutcome::ALL {
+        requests.image_lookups.get_or_create(outcome).inc();
     }
-    for outcome in [LookupOutcome::Known, LookupOutcome::Queued, LookupOutcome::Resolved, LookupOutcome::Late] {
-        metrics.image_lookup(outcome);
+    for outcome in NamespaceOutcome::ALL {
+        requests.namespace_lookups.get_or_create(outcome).inc();
     }
-    for outcome in [NamespaceOutcome::Found, NamespaceOutcome::Missing, NamespaceOutcome::Failed] {
-        metrics.namespace_lookup(outcome);
+    for outcome in RegistryOutcome::ALL {
+        requests.registry_answers.get_or_create(outcome).inc();
     }
-    metrics.registry_answers(RegistryOutcome::ALL.map(|outcome| (outcome.name(), 1)));
-    for outcome in [PolicyOutcome::Good, PolicyOutcome::Broken, PolicyOutcome::StillBroken] {
-        metrics.policies_reviewed("u", outcome, "");
+    for outcome in PolicyOutcome::ALL {
+        requests.policy_reviews.get_or_create(outcome).inc();
     }
-    metrics.tls_loaded(Some(&(1..2)));
-    metrics.tls_failed(&"gone");
-    metrics.client_ca_loaded();
-    metrics.client_ca_failed(&"gone");
+    for reason in ConnectionClose::ALL {
+        server.connections_closed.get_or_create(reason).inc();
+    }
+    for outcome in ReloadOutcome::ALL {
+        server.tls_reload.get_or_create(outcome).inc();
+        server.client_ca_reload.get_or_create(outcome).inc();
+    }
+    server.certificates.set("serving", Some(&(1..2)));
     metrics.encode().unwrap()
 }
 
-fn review(endpoint: Endpoint, decision: RequestDecision) -> ReviewEvent<'static> {
-    ReviewEvent {
-        endpoint,
-        uid: "u",
-        kind: "Pod",
-        known_kind: Some(WorkloadKind::Pod),
-        subresource: "",
-        namespace: "shop",
-        name: "web-0",
-        operation: Some(Operation::Create),
-        dry_run: false,
-        decision,
-        took: Duration::from_micros(30),
-    }
-}
+const POD: &str = r#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u",
+    "kind": {"group": "", "version": "v1", "kind": "Pod"}, "namespace": "shop", "name": "web-0", "operation": "CREATE"}}"#;
 
 fn controller() -> String {
     use controller::WriteOutcome;

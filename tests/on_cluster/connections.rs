@@ -54,12 +54,12 @@ const HOSTILE_PAUSE: Duration = Duration::from_millis(80);
 pub async fn no_review_is_lost_while_slots_are_short(shared: &Shared) -> Result<()> {
     let bursts = if mullion_cluster::soak() { 60 } else { 2 };
     let certificate = ServingCert::for_loopback()?;
-    let tls = Certificate::load(certificate.folder())?.0.server_config(None)?;
+    let tls = Certificate::load(certificate.folder())?.server_config(None)?;
     let state = Arc::new(WebhookState::fixed(ClusterSnapshot::default(), PolicySet::built_in()));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let (routes, stop) = (router::router(Arc::clone(&state), BodyLimits::default()), CancellationToken::new());
-    let serving = serve(listener, Some(Arc::new(tls)), routes, LIMITS, state.metrics.clone(), stop.clone());
+    let serving = serve(listener, Some(Arc::new(tls)), routes, LIMITS, state.metrics.server.clone(), stop.clone());
     let serving = tokio::spawn(serving);
     let registration = WebhookRegistration::new(&format!("https://{address}"), certificate.ca_pem())
         .named(MARK.1)

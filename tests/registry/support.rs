@@ -74,7 +74,7 @@ pub async fn ask_as(registries: &RegistryClient, image: &str, credentials: &Cred
 }
 
 pub fn counted(registries: &RegistryClient, outcome: RegistryOutcome) -> u64 {
-    registries.outcomes()[outcome as usize].1
+    registries.count_of(outcome)
 }
 
 /// `os/architecture os.version`, one word for each entry.

@@ -31,8 +31,7 @@ async fn get(router: &Router, path: &str) -> TestResponse {
 async fn readiness_names_what_is_missing() {
     let synced = Arc::new(AtomicBool::new(false));
     let snapshot = Arc::new(ArcSwap::from_pointee(ClusterSnapshot::default()));
-    let policies = Arc::new(ArcSwap::from_pointee(PolicySet::default()));
-    let state = Arc::new(WebhookState::new(snapshot, Arc::clone(&synced), policies));
+    let state = Arc::new(WebhookState::new(snapshot, Arc::clone(&synced), PolicySet::default()));
     let router = admin::router(&state, LogLevelChanges::FromPod);
     assert_eq!(get(&router, "/healthz").await.status, StatusCode::OK);
     let got = get(&router, "/readyz").await;
@@ -41,7 +40,7 @@ async fn readiness_names_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let (certificate, key) = pair();
     write_pair(dir.path(), &certificate.pem(), &key.serialize_pem());
-    state.certificate.reload(dir.path(), 0, &state.metrics);
+    state.certificate.reload(dir.path(), &state.metrics.server);
     assert!(!get(&router, "/readyz").await.text().contains("certificate"));
     synced.store(true, Ordering::Release);
     assert_eq!(get(&router, "/readyz").await.status, StatusCode::OK);

@@ -1,8 +1,7 @@
 //! The certificate pair: formats, replacement under load, and invalid pairs.
 
-use mullion::server::ConnectionLimits;
 use mullion::server::tls::Certificate;
-use mullion::telemetry::WebhookMetrics;
+use mullion::server::{ConnectionLimits, ReloadOutcome, ServerMetrics};
 use rcgen::{
     CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256,
 };
@@ -19,8 +18,7 @@ async fn a_new_pair_is_served_without_dropping_connections() {
     let (certificate, key) = pair();
     write_pair(server.dir.path(), &certificate.pem(), &key.serialize_pem());
     server.trust(&certificate);
-    let seen = server.certificate.reload(server.dir.path(), server.seen, &server.state.metrics);
-    assert_ne!(seen, server.seen);
+    assert!(server.certificate.reload(server.dir.path(), &server.state.metrics.server));
     let shown = |stream: &tokio_rustls::client::TlsStream<tokio::net::TcpStream>| {
         stream.get_ref().1.peer_certificates().unwrap()[0].clone()
     };
@@ -32,7 +30,6 @@ async fn a_new_pair_is_served_without_dropping_connections() {
     // Invalid pairs, one after the other: the served pair stays, and each is counted once.
     let (_, foreign) = pair();
     let (certificate_pem, key_pem) = (certificate.pem(), key.serialize_pem());
-    let mut last = seen;
     for (certificate_file, key_file) in [
         (certificate_pem.as_str(), foreign.serialize_pem().as_str()),
         ("", key_pem.as_str()),
@@ -40,15 +37,13 @@ async fn a_new_pair_is_served_without_dropping_connections() {
         (certificate_pem.as_str(), "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
     ] {
         write_pair(server.dir.path(), certificate_file, key_file);
-        let now = server.certificate.reload(server.dir.path(), last, &server.state.metrics);
-        assert_ne!(now, last);
-        assert_eq!(server.certificate.reload(server.dir.path(), now, &server.state.metrics), now);
+        assert!(server.certificate.reload(server.dir.path(), &server.state.metrics.server));
+        assert!(!server.certificate.reload(server.dir.path(), &server.state.metrics.server));
         assert_eq!(&shown(&server.tls().await), certificate.der());
-        last = now;
     }
     std::fs::remove_file(server.dir.path().join("tls.key")).unwrap();
-    let missing = server.certificate.reload(server.dir.path(), last, &server.state.metrics);
-    assert_eq!(server.certificate.reload(server.dir.path(), missing, &server.state.metrics), missing);
+    assert!(server.certificate.reload(server.dir.path(), &server.state.metrics.server));
+    assert!(!server.certificate.reload(server.dir.path(), &server.state.metrics.server));
     let text = server.state.metrics.encode().unwrap();
     assert!(text.contains("mullion_tls_reload_total{outcome=\"failed\"} 5"), "{text}");
     assert!(text.contains("mullion_tls_reload_total{outcome=\"loaded\"} 1"), "{text}");
@@ -61,7 +56,7 @@ async fn a_new_pair_is_served_without_dropping_connections() {
 
     // The pair in force again is not a new certificate.
     write_pair(server.dir.path(), &certificate_pem, &key_pem);
-    assert_eq!(server.certificate.reload(server.dir.path(), missing, &server.state.metrics), seen);
+    assert!(server.certificate.reload(server.dir.path(), &server.state.metrics.server));
     assert!(server.state.metrics.encode().unwrap().contains("mullion_tls_reload_total{outcome=\"loaded\"} 1"));
 }
 
@@ -144,13 +139,13 @@ fn a_mounted_secret_is_read_through_its_link() {
     for name in ["tls.crt", "tls.key"] {
         symlink(format!("..data/{name}"), at(name)).unwrap();
     }
-    let (certificate, seen) = Certificate::load(dir.path()).unwrap();
+    let certificate = Certificate::load(dir.path()).unwrap();
     set("..two");
     symlink("..two", at("..new")).unwrap();
     std::fs::rename(at("..new"), at("..data")).unwrap();
-    let metrics = WebhookMetrics::new();
-    assert_ne!(certificate.reload(dir.path(), seen, &metrics), seen);
-    assert!(metrics.encode().unwrap().contains("mullion_tls_reload_total{outcome=\"loaded\"} 1"));
+    let metrics = ServerMetrics::default();
+    assert!(certificate.reload(dir.path(), &metrics));
+    assert_eq!(metrics.tls_reload.get_or_create(&ReloadOutcome::Loaded).get(), 1);
 }
 
 /// The `privateKey` of a PKCS#8 structure, which is the key in its older form:

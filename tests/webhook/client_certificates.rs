@@ -7,8 +7,8 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use mullion::server::ConnectionLimits;
 use mullion::server::tls::ClientCa;
-use mullion::telemetry::WebhookMetrics;
 use mullion::webhook::WebhookState;
+use mullion::webhook::metrics::WebhookMetrics;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_policy::PolicySet;
 use rcgen::{
@@ -47,7 +47,7 @@ fn write(path: &Path, authorities: &[&Authority]) {
 /// A webhook that verifies clients with the authorities in the file.
 async fn server(path: &Path) -> Server {
     let mut state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::default());
-    state.client_ca = Some(ClientCa::load(path).unwrap().0);
+    state.client_ca = Some(ClientCa::load(path).unwrap());
     Server::with_state(Arc::new(state), ConnectionLimits::default()).await
 }
 
@@ -123,7 +123,6 @@ async fn new_authorities_count_from_the_next_connection() {
     let server = server(&path).await;
     let authorities = server.state.client_ca.clone().unwrap();
     let metrics = server.state.metrics.clone();
-    let (_, mut seen) = ClientCa::load(&path).unwrap();
     // Each client keeps its sessions.
     let configs = [&old, &new].map(|authority| config(&server, &TLS13, Some(&client(authority, |_| ()))));
     let answered = async || [is_answered(&server, &configs[0]).await, is_answered(&server, &configs[1]).await];
@@ -135,19 +134,17 @@ async fn new_authorities_count_from_the_next_connection() {
         ["", "nothing", &pem[..pem.len() / 2], "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
     {
         std::fs::write(&path, broken).unwrap();
-        let now = authorities.reload(&path, seen, &metrics);
-        assert_ne!(now, seen);
-        assert_eq!(authorities.reload(&path, now, &metrics), now);
-        seen = now;
+        assert!(authorities.reload(&path, &metrics.server));
+        assert!(!authorities.reload(&path, &metrics.server));
     }
     std::fs::remove_file(&path).unwrap();
-    seen = authorities.reload(&path, seen, &metrics);
-    assert_eq!(authorities.reload(&path, seen, &metrics), seen);
+    assert!(authorities.reload(&path, &metrics.server));
+    assert!(!authorities.reload(&path, &metrics.server));
     assert_eq!(answered().await, [true, false]);
 
     write(&path, &[&new]);
-    seen = authorities.reload(&path, seen, &metrics);
-    assert_eq!(authorities.reload(&path, seen, &metrics), seen);
+    assert!(authorities.reload(&path, &metrics.server));
+    assert!(!authorities.reload(&path, &metrics.server));
     assert_eq!(answered().await, [false, true]);
     let reloads = |outcome: &str| count(&metrics, &format!("mullion_client_ca_reload_total{{outcome=\"{outcome}\"}}"));
     assert_eq!((reloads("failed"), reloads("loaded")), (5, 1));

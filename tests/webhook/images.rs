@@ -12,13 +12,13 @@ use base64::Engine as _;
 use mullion::server::{BodyLimits, LogLevelChanges};
 use mullion::webhook::envelope::{NamespaceName, SecretName};
 use mullion::webhook::{
-    ImageSources, PlatformFuture, PlatformSource, PullSecrets, WebhookState, admin, engine_review, reload, router,
+    PlatformFuture, PlatformSource, PoliciesInForce, PullSecrets, WebhookState, admin, engine_review, reload, router,
 };
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::image::{ImageRef, Platform, Platforms};
 use mullion_engine::model::pod_view::Pod;
-use mullion_policy::{PolicyReading, PolicySet};
+use mullion_policy::{PolicyReading, PolicySet, RegistryPolicy};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -94,10 +94,6 @@ impl PlatformSource for Slow {
         };
         Box::pin(async move { tokio::time::timeout_at(deadline, answer).await.ok() })
     }
-
-    fn outcomes(&self) -> Vec<(&'static str, u64)> {
-        vec![("found", self.cache.lock().unwrap().len() as u64)]
-    }
 }
 
 fn policies(lookup: &str) -> PolicySet {
@@ -109,8 +105,8 @@ fn policies(lookup: &str) -> PolicySet {
 }
 
 fn server(lookup: &str, source: &Arc<Slow>) -> (Router, Arc<WebhookState>) {
-    let mut state = WebhookState::fixed(ClusterSnapshot::default(), policies(lookup));
-    state.images = ImageSources::fixed(Arc::clone(source) as _);
+    let mut state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::default());
+    state.policies = PoliciesInForce::fixed(policies(lookup), Some(Arc::clone(source) as _));
     let state = Arc::new(state);
     (router::router(Arc::clone(&state), BodyLimits::default()), state)
 }
@@ -166,7 +162,7 @@ async fn in_the_background_the_first_pod_does_not_wait_and_the_second_is_correct
     let metrics =
         send(&admin::router(&state, LogLevelChanges::FromPod), Request::get("/metrics").body(Body::empty()).unwrap())
             .await;
-    assert!(metrics.text().contains("mullion_registry_answers_total{outcome=\"found\"} 1"), "{}", metrics.text());
+    assert!(metrics.text().contains("mullion_image_lookups_total{outcome=\"known\"} 1"), "{}", metrics.text());
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,18 +181,19 @@ fn a_registry_problem_is_shown_until_it_is_corrected() {
     let gone = Arc::new(AtomicBool::new(true));
     let flag = Arc::clone(&gone);
     let mut state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::default());
-    state.images = ImageSources::made_by(Box::new(move |_| {
+    let sources = Box::new(move |_: &RegistryPolicy| {
         anyhow::ensure!(!flag.load(Ordering::SeqCst), "no such file");
         Ok(Slow::answering_after(None) as Arc<dyn PlatformSource>)
-    }));
+    });
+    state.policies = PoliciesInForce::with_sources(PolicySet::default(), sources);
     let step = |step| reload::policies_once(&state, &step, 1);
     step(PolicyReading::Loaded(Arc::new(policies("Inline"))));
     assert_eq!(state.policy_reporter.report().registries.as_deref(), Some("no such file"));
-    assert!(state.images.source().is_none() && state.policy_reporter.report().problems().next().is_none());
+    assert!(state.policies.source().is_none() && state.policy_reporter.report().problems().next().is_none());
     gone.store(false, Ordering::SeqCst);
     step(PolicyReading::Unchanged);
     assert_eq!(state.policy_reporter.report().registries, None);
-    assert!(state.images.source().is_some());
+    assert!(state.policies.source().is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,8 +243,7 @@ async fn images_of_one_pod_are_looked_up_concurrently() {
 #[tokio::test]
 async fn without_a_source_every_mode_responds() {
     for lookup in ["Never", "Background", "Inline"] {
-        let mut state = WebhookState::fixed(ClusterSnapshot::default(), policies(lookup));
-        state.images = ImageSources::default();
+        let state = WebhookState::fixed(ClusterSnapshot::default(), policies(lookup));
         let router = router::router(Arc::new(state), BodyLimits::default());
         assert_eq!(selector(&router, "?timeout=1s").await, "linux");
     }
@@ -257,28 +253,29 @@ async fn without_a_source_every_mode_responds() {
 fn the_source_follows_the_policies() {
     let made = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&made);
-    let images = ImageSources::made_by(Box::new(move |policy| {
+    let sources = Box::new(move |policy: &RegistryPolicy| {
         count.fetch_add(1, Ordering::SeqCst);
         anyhow::ensure!(policy.ca_files.is_empty(), "no such file");
         Ok(Slow::answering_after(None) as Arc<dyn PlatformSource>)
-    }));
+    });
+    let in_force = PoliciesInForce::with_sources(PolicySet::default(), sources);
     let registry = |spec: &str| {
         let text =
             format!("apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {{name: a}}\nspec: {spec}\n");
         let pods = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {detect: {registry: {lookup: Inline}}}\n";
         PolicySet::from_files(&[("r.yaml", text.as_str()), ("p.yaml", pods)]).unwrap()
     };
-    let follow = |set: &PolicySet| {
-        let outcome = images.follow(set, || ()).map_err(|error| error.to_string());
-        (outcome, images.source().is_some(), made.load(Ordering::SeqCst))
+    let follow = |set: PolicySet| {
+        let outcome = in_force.replace(&Arc::new(set)).map_err(|error| error.to_string());
+        (outcome, in_force.source().is_some(), made.load(Ordering::SeqCst))
     };
-    assert_eq!(follow(&policies("Never")), (Ok(()), false, 0));
-    assert_eq!(follow(&policies("Background")), (Ok(()), true, 1));
-    assert_eq!(follow(&policies("Inline")), (Ok(()), true, 1), "the same source");
-    assert_eq!(follow(&registry("{timeout: 3s}")), (Ok(()), true, 2));
-    assert_eq!(follow(&registry("{caFiles: [/gone]}")), (Err("no such file".to_owned()), false, 3));
-    assert_eq!(follow(&registry("{timeout: 3s}")), (Ok(()), true, 4));
-    assert_eq!(follow(&policies("Never")), (Ok(()), false, 4));
+    assert_eq!(follow(policies("Never")), (Ok(()), false, 0));
+    assert_eq!(follow(policies("Background")), (Ok(()), true, 1));
+    assert_eq!(follow(policies("Inline")), (Ok(()), true, 1), "the same source");
+    assert_eq!(follow(registry("{timeout: 3s}")), (Ok(()), true, 2));
+    assert_eq!(follow(registry("{caFiles: [/gone]}")), (Err("no such file".to_owned()), false, 3));
+    assert_eq!(follow(registry("{timeout: 3s}")), (Ok(()), true, 4));
+    assert_eq!(follow(policies("Never")), (Ok(()), false, 4));
 }
 
 /// The review of a pod under policies with look-ups, while policies without look-ups come into force.
@@ -287,9 +284,9 @@ async fn source_and_policies_of_a_review_belong_together() {
     static STATE: OnceLock<Arc<WebhookState>> = OnceLock::new();
     static HASHES: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let mut state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::default());
-    state.images = ImageSources::made_by(Box::new(|_| {
-        Ok(Slow::answering_after(Some(Duration::from_millis(100))) as Arc<dyn PlatformSource>)
-    }));
+    let sources =
+        Box::new(|_: &_| Ok(Slow::answering_after(Some(Duration::from_millis(100))) as Arc<dyn PlatformSource>));
+    state.policies = PoliciesInForce::with_sources(PolicySet::default(), sources);
     state.review = |request, snapshot, policies, endpoint| {
         HASHES.lock().unwrap().push(policies.hash.clone());
         reload::in_force(STATE.get().unwrap(), &Arc::new(self::policies("Never")));
@@ -302,7 +299,7 @@ async fn source_and_policies_of_a_review_belong_together() {
     let first = policies("Inline").hash;
     assert_eq!(*HASHES.lock().unwrap(), [first.clone(), first], "before and after the look-up");
     assert_eq!(selector(&router, "?timeout=1s").await, "linux");
-    assert!(state.images.source().is_none(), "an unused source is dropped");
+    assert!(state.policies.source().is_none(), "an unused source is dropped");
 }
 
 #[test]

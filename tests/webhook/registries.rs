@@ -16,12 +16,13 @@ use mullion::registry::AddressRule;
 use mullion::server::BodyLimits;
 use mullion::server::tls::{ClientCa, VerifiedClient};
 use mullion::webhook::envelope::NamespaceName;
-use mullion::webhook::{ImageSources, PullSecrets, WebhookState, router, source_factory};
+use mullion::webhook::{PoliciesInForce, PullSecrets, WebhookState, router, source_factory};
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::image::ImageRef;
 use mullion_engine::model::pod_view::Pod;
 use mullion_policy::{PolicySet, RegistryPolicy};
+use prometheus_client::metrics::family::Family;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -49,10 +50,9 @@ async fn serve(registry: Arc<Registry>) -> String {
 
 /// This does not use `axum::serve`, because the program does not enable its feature.
 async fn axum_serve(listener: TcpListener, router: Router) {
-    use mullion::server::{ConnectionLimits, serve};
-    use mullion::telemetry::WebhookMetrics;
+    use mullion::server::{ConnectionLimits, ServerMetrics, serve};
     let stop = tokio_util::sync::CancellationToken::new();
-    serve(listener, None, router, ConnectionLimits::default(), WebhookMetrics::new(), stop).await;
+    serve(listener, None, router, ConnectionLimits::default(), ServerMetrics::default(), stop).await;
 }
 
 async fn manifest(
@@ -106,9 +106,10 @@ fn state(
          apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {{name: a}}\nspec: {spec}\n"
     );
     let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
-    let mut state = WebhookState::fixed(ClusterSnapshot::default(), policies.clone());
-    state.images = ImageSources::made_by(source_factory(client, addresses));
-    state.images.follow(&policies, || ()).unwrap();
+    let mut state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::default());
+    let sources = source_factory(client, addresses, state.metrics.requests.registry_answers.clone());
+    state.policies = PoliciesInForce::with_sources(PolicySet::default(), sources);
+    state.policies.replace(&Arc::new(policies)).unwrap();
     state
 }
 
@@ -128,7 +129,7 @@ async fn os(router: &Router, review: &Value) -> String {
 
 /// Waits until the cache contains the image.
 async fn known(state: &WebhookState, image: &str, secrets: &PullSecrets) {
-    let source = state.images.source().unwrap();
+    let source = state.policies.source().unwrap();
     let wait = async {
         while source.known(&ImageRef::parse(image).unwrap(), secrets).is_none() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -300,7 +301,7 @@ async fn no_pull_secrets_are_used_for_callers_without_a_certificate() {
     let mut state = state("Inline", &spec, Some(api_server(&host, &requests)), |_| AddressRule::Any);
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), authority().pem()).unwrap();
-    state.client_ca = Some(ClientCa::load(file.path()).unwrap().0);
+    state.client_ca = Some(ClientCa::load(file.path()).unwrap());
     let state = Arc::new(state);
     let unknown = router::router(Arc::clone(&state), BodyLimits::default());
     let verified = unknown.clone().layer(Extension(VerifiedClient));
@@ -339,8 +340,8 @@ async fn only_registries_with_an_allowed_name_and_address_are_asked() {
         drop(guard);
         let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         assert!(text.contains(reason), "{spec}: {text}");
-        let outcomes = state.images.source().unwrap().outcomes();
-        assert!(outcomes.contains(&("refused", 1)), "{outcomes:?}");
+        let text = state.metrics.encode().unwrap();
+        assert!(text.contains("mullion_registry_answers_total{outcome=\"refused\"} 1\n"), "{text}");
     }
     assert_eq!(registry.requests.load(Ordering::SeqCst), 0);
 }
@@ -354,14 +355,15 @@ fn unusable_registry_settings_are_errors() {
         );
         PolicySet::from_files(&[("a.yaml", text)]).unwrap()
     };
-    let images = ImageSources::made_by(source_factory(None, |_| AddressRule::Any));
+    let sources = source_factory(None, |_| AddressRule::Any, Family::default());
+    let in_force = PoliciesInForce::with_sources(PolicySet::default(), sources);
     for (spec, expected) in [
         ("{caFiles: [/nowhere/ca.pem]}", "/nowhere/ca.pem: "),
         ("{pullSecrets: Pods}", "there is no cluster to read Secrets from"),
     ] {
-        let error = images.follow(&policy(spec), || ()).unwrap_err().to_string();
+        let error = in_force.replace(&Arc::new(policy(spec))).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
-        assert!(images.source().is_none());
+        assert!(in_force.source().is_none());
     }
 }
 

@@ -74,20 +74,20 @@ pub(crate) fn pod_review(name: &str) -> Value {
     })
 }
 
-/// An engine that does what the pod's name contains: `patch`, `deny`, `warn`, `panic`; and that writes the namespace of
+/// An engine that does what the pod's name contains: `patch` (at /mutate), `deny`, `warn`, `panic`; and that writes the namespace of
 /// the request into an audit annotation.
 pub(crate) fn scripted_engine(
     request: &ReviewRequest<'_>,
     snapshot: &ClusterSnapshot,
     policies: &PolicySet,
-    _endpoint: Endpoint,
+    endpoint: Endpoint,
 ) -> (Review, ReviewResponse) {
     let mut review = review(request, snapshot, &policies.resolve(request, snapshot));
     let name = request.workload.object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("");
     assert!(name != "panic", "on purpose");
     let mut answer = ReviewResponse::default();
     answer.audit.insert("namespace", request.workload.namespace.to_owned());
-    if name.contains("patch") {
+    if name.contains("patch") && endpoint == Endpoint::Mutate {
         let patch = json!([{"op": "add", "path": "/spec/nodeSelector", "value": {"kubernetes.io/os": "windows"}}]);
         answer.patch = serde_json::from_value(patch).unwrap();
     }
@@ -103,7 +103,9 @@ pub(crate) fn scripted_engine(
                 field: finding().path,
                 message: "Windows has no numeric user ids".to_owned(),
             }],
+            ..Denial::default()
         });
+        answer.rules = vec!["MUL201"];
     }
     (review, answer)
 }
@@ -204,7 +206,6 @@ pub(crate) struct Server {
     pub(crate) state: Arc<WebhookState>,
     pub(crate) dir: tempfile::TempDir,
     pub(crate) certificate: Arc<Certificate>,
-    pub(crate) seen: u64,
     pub(crate) stop: CancellationToken,
     pub(crate) task: JoinHandle<()>,
     pub(crate) roots: RootCertStore,
@@ -222,15 +223,15 @@ impl Server {
         write_pair(dir.path(), &certificate.pem(), &key.serialize_pem());
         let mut roots = RootCertStore::empty();
         roots.add(certificate.der().clone()).unwrap();
-        let (certificate, seen) = Certificate::load(dir.path()).unwrap();
+        let certificate = Certificate::load(dir.path()).unwrap();
         let config = Arc::new(certificate.server_config(state.client_ca.as_ref()).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let router = router::router(Arc::clone(&state), BodyLimits::default());
-        let serving = serve(listener, Some(config), router, limits, state.metrics.clone(), stop.clone());
+        let serving = serve(listener, Some(config), router, limits, state.metrics.server.clone(), stop.clone());
         let task = tokio::spawn(serving);
-        Self { address, state, dir, certificate, seen, stop, task, roots }
+        Self { address, state, dir, certificate, stop, task, roots }
     }
 
     pub(crate) fn trust(&mut self, certificate: &rcgen::Certificate) {

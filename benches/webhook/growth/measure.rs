@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mullion::server::{MemoryLimits, MemoryPool, ReceivedBody, RequestDeadline};
-use mullion::webhook::{Caller, WebhookState, handler};
+use mullion::webhook::{ReviewCaller, WebhookState, handler};
 use mullion_engine::admission::Endpoint;
 use mullion_policy::PolicySet;
 use serde_json::Value;
@@ -283,8 +283,13 @@ impl Server {
         for _ in 0..runs {
             let start = processor_time();
             let received = ReceivedBody::of_bytes(black_box(body.clone()), &state.memory);
-            let answer =
-                handler::handle(state, endpoint, Caller::ApiServer, received, RequestDeadline::after(UNLIMITED_TIME));
+            let answer = handler::handle(
+                state,
+                endpoint,
+                ReviewCaller::ApiServer,
+                received,
+                RequestDeadline::after(UNLIMITED_TIME),
+            );
             let answer = self.runtime.block_on(answer).ok().map(|answer| answer.len());
             best = Shortest { time: best.time.min(processor_time().saturating_sub(start)), answer };
             // One slow run is enough.

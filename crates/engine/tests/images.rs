@@ -6,8 +6,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use mullion_engine::detect::image_names::from_text;
+use mullion_engine::detect::{ImageFacts, image_facts};
 use mullion_engine::model::image::{ImageOs, ImageRef};
+use mullion_engine::model::settings::ImagePatterns;
 use mullion_engine::model::windows::Build;
 
 const WINDOWS: &str = include_str!("data/images-windows.tsv");
@@ -38,6 +39,10 @@ fn misses(mark: &str, fits: impl Fn(&Row) -> bool) -> (usize, usize) {
     let missed: Vec<&str> = rows.iter().filter(|row| !fits(row)).map(|row| row.image).collect();
     println!("{mark}: {} of {} missed: {missed:#?}", missed.len(), rows.len());
     (rows.len(), missed.len())
+}
+
+fn from_text(text: &str) -> ImageFacts {
+    image_facts(text, &ImagePatterns::default(), None)
 }
 
 #[test]

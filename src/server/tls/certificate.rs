@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context as _;
 use arc_swap::ArcSwapOption;
@@ -12,16 +13,18 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 
+use crate::server::metrics::{ReloadOutcome, ServerMetrics};
 use crate::server::tls::client_ca::ClientCa;
 use crate::server::tls::directory;
 use crate::server::tls::key_pair::TlsContent;
-use crate::telemetry::WebhookMetrics;
 use crate::value_hash::hash_of;
 
 /// The pair in force.
 #[derive(Debug, Default)]
 pub struct Certificate {
     current: ArcSwapOption<CertifiedKey>,
+    /// The hash of the content that was last read, valid or not: an invalid pair is reported once, not every few seconds.
+    seen: AtomicU64,
 }
 
 /// Installs aws-lc-rs as the cryptography of the process, which kube's client also uses.
@@ -38,48 +41,39 @@ fn valid(pair: &CertifiedKey) -> Option<Range<i64>> {
 }
 
 impl Certificate {
-    /// Reads the pair in `dir`; also returns the hash of the content, for [`Certificate::reload`].
-    pub fn load(dir: &Path) -> anyhow::Result<(Arc<Self>, u64)> {
-        let content = directory::read(dir)?;
+    /// Reads the pair in `dir`.
+    pub fn load(dir: &Path) -> anyhow::Result<Arc<Self>> {
+        let content = directory::read_pair(dir)?;
         let current = ArcSwapOption::from_pointee(content.pair()?);
-        Ok((Arc::new(Self { current }), content.hash()))
+        Ok(Arc::new(Self { current, seen: content.hash().into() }))
     }
 
-    /// Reads the files again and uses them if they changed and are valid. Returns the hash of the content, valid or
-    /// not, because an invalid pair is reported once, not every few seconds.
-    pub fn reload(&self, dir: &Path, seen: u64, metrics: &WebhookMetrics) -> u64 {
-        self.take(directory::read(dir), seen, metrics)
+    /// Reads the files again and uses them if they changed and are valid. Returns whether they changed.
+    pub fn reload(&self, dir: &Path, metrics: &ServerMetrics) -> bool {
+        self.take(directory::read_pair(dir), metrics)
     }
 
-    /// Uses `content`, if it is valid and differs from the `seen` one. Returns its hash, valid or not.
-    pub fn take(&self, content: anyhow::Result<TlsContent>, seen: u64, metrics: &WebhookMetrics) -> u64 {
-        let content = match content {
-            Ok(content) => content,
-            Err(error) => {
-                let missing = hash_of(&error.to_string());
-                if missing != seen {
-                    metrics.tls_failed(&error);
-                }
-                return missing;
-            }
-        };
-        let hash = content.hash();
-        if hash == seen {
-            return seen;
+    /// Uses `content`, if it is valid and differs from the last one. Returns whether it differs.
+    pub fn take(&self, content: anyhow::Result<TlsContent>, metrics: &ServerMetrics) -> bool {
+        let hash = content.as_ref().map_or_else(|error| hash_of(&error.to_string()), TlsContent::hash);
+        if self.seen.swap(hash, Ordering::Relaxed) == hash {
+            return false;
         }
-        match content.pair() {
+        match content.and_then(|content| content.pair()) {
             Ok(pair) => {
                 // The pair in force again, after an invalid or missing one, is not a new certificate.
                 let same = self.current.load().as_ref().is_some_and(|current| current.cert == pair.cert);
                 let valid = valid(&pair);
                 self.current.store(Some(Arc::new(pair)));
                 if !same {
-                    metrics.tls_loaded(valid.as_ref());
+                    metrics.tls_valid(valid.as_ref());
+                    metrics.tls_reload.get_or_create(&ReloadOutcome::Loaded).inc();
+                    tracing::info!("serving a new certificate");
                 }
             }
             Err(error) => metrics.tls_failed(&error),
         }
-        hash
+        true
     }
 
     /// Whether there is a pair to serve.

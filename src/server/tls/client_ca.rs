@@ -9,6 +9,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::anyhow;
 use arc_swap::ArcSwap;
@@ -20,8 +21,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
 
+use crate::server::metrics::{ReloadOutcome, ServerMetrics};
 use crate::server::tls::directory::read_file;
-use crate::telemetry::WebhookMetrics;
 use crate::value_hash::hash_of;
 
 /// An extension of each request on a connection with a trusted client certificate.
@@ -32,38 +33,41 @@ pub struct VerifiedClient;
 #[derive(Debug)]
 pub struct ClientCa {
     current: ArcSwap<Arc<dyn ClientCertVerifier>>,
+    /// The hash of the content that was last read, valid or not: an invalid file is reported once, not every few seconds.
+    seen: AtomicU64,
 }
 
 impl ClientCa {
-    /// Reads the PEM file at `path`; also returns the hash of the content, for [`ClientCa::reload`].
-    pub fn load(path: &Path) -> anyhow::Result<(Arc<Self>, u64)> {
-        let content = read(path)?;
+    /// Reads the PEM file at `path`.
+    pub fn load(path: &Path) -> anyhow::Result<Arc<Self>> {
+        let content = read_pem(path)?;
         let current = ArcSwap::from_pointee(verifier(path, &content)?);
-        Ok((Arc::new(Self { current }), hash_of(&content)))
+        Ok(Arc::new(Self { current, seen: hash_of(&content).into() }))
     }
 
-    /// Reads the file again and uses it if it changed and is valid. Returns the hash of the content, valid or not,
-    /// because an invalid file is reported once, not every few seconds.
-    pub fn reload(&self, path: &Path, seen: u64, metrics: &WebhookMetrics) -> u64 {
-        let read = read(path);
-        let hash = match &read {
-            Ok(content) => hash_of(content),
-            Err(error) => hash_of(&error.to_string()),
-        };
-        if hash != seen {
-            match read.and_then(|content| verifier(path, &content)) {
+    /// Reads the file again and uses it if it changed and is valid. Returns whether it changed.
+    pub fn reload(&self, path: &Path, metrics: &ServerMetrics) -> bool {
+        let content = read_pem(path);
+        let hash = content.as_ref().map_or_else(|error| hash_of(&error.to_string()), hash_of);
+        let changed = self.seen.swap(hash, Ordering::Relaxed) != hash;
+        if changed {
+            match content.and_then(|content| verifier(path, &content)) {
                 Ok(verifier) => {
                     self.current.store(Arc::new(verifier));
-                    metrics.client_ca_loaded();
+                    metrics.client_ca_reload.get_or_create(&ReloadOutcome::Loaded).inc();
+                    tracing::info!("verifying clients with new authorities");
                 }
-                Err(error) => metrics.client_ca_failed(&error),
+                Err(error) => {
+                    metrics.client_ca_reload.get_or_create(&ReloadOutcome::Failed).inc();
+                    tracing::error!(%error, "client authorities unusable; the previous ones stay in use");
+                }
             }
         }
-        hash
+        changed
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+fn read_pem(path: &Path) -> anyhow::Result<Vec<u8>> {
     read_file(path).map_err(|problem| unusable(path, &problem.to_string()))
 }
 

@@ -13,7 +13,7 @@ use crate::server::tls::key_pair::{CERTIFICATE, KEY, TlsContent};
 const DATA_LINK: &str = "..data";
 
 /// Reads the files in `dir`.
-pub(crate) fn read(dir: &Path) -> anyhow::Result<TlsContent> {
+pub(crate) fn read_pair(dir: &Path) -> anyhow::Result<TlsContent> {
     // The link is resolved once, so that both files are from one set even if the link moves meanwhile.
     let set = std::fs::canonicalize(dir.join(DATA_LINK)).unwrap_or_else(|_| dir.to_owned());
     let read = |name: &str| {

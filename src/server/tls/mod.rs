@@ -17,4 +17,4 @@ pub(crate) mod secret;
 
 pub use certificate::{Certificate, install_crypto};
 pub use client_ca::{ClientCa, VerifiedClient};
-pub use secret::SecretName;
+pub use secret::TlsSecretName;

@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
 use kube::Client;
+use mullion_engine::model::dns_name::{is_dns_label, is_dns_subdomain};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::SlimSecret;
 use crate::cluster::reading::{Event, KindApi, SECRETS, Selection, changes, streams_lists};
+use crate::server::metrics::ServerMetrics;
 use crate::server::tls::certificate::Certificate;
 use crate::server::tls::key_pair::{CERTIFICATE, KEY, TlsContent};
-use crate::telemetry::WebhookMetrics;
 
 /// How long the Secret may be missing before that is a failure. A running controller creates it within 3 s; before
 /// that, the controller's image may have to be pulled.
@@ -25,30 +26,25 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A Secret by namespace and name; as text `NS/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SecretName {
+pub struct TlsSecretName {
     /// `metadata.namespace`.
     pub namespace: String,
     /// `metadata.name`.
     pub name: String,
 }
 
-impl FromStr for SecretName {
+impl FromStr for TlsSecretName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let part = |text: &str| {
-            let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-            let within = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
-            (text.len() <= 253 && ends(text.chars().next()) && ends(text.chars().last()) && text.chars().all(within))
-                .then(|| text.to_owned())
-        };
         text.split_once('/')
-            .and_then(|(namespace, name)| Some(Self { namespace: part(namespace)?, name: part(name)? }))
+            .filter(|(namespace, name)| is_dns_label(namespace) && is_dns_subdomain(name))
+            .map(|(namespace, name)| Self { namespace: namespace.to_owned(), name: name.to_owned() })
             .ok_or_else(|| "expected NAMESPACE/NAME of a Secret, as in mullion/mullion-tls".to_owned())
     }
 }
 
-impl fmt::Display for SecretName {
+impl fmt::Display for TlsSecretName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }
@@ -58,9 +54,9 @@ impl fmt::Display for SecretName {
 /// retried.
 pub(crate) async fn follow(
     client: Client,
-    secret: SecretName,
+    secret: TlsSecretName,
     certificate: Arc<Certificate>,
-    metrics: WebhookMetrics,
+    metrics: ServerMetrics,
     stop: CancellationToken,
 ) {
     let streaming = streams_lists(&client).await;
@@ -84,12 +80,12 @@ enum Presence {
 /// Applies the `changes` until they end.
 async fn keep(
     changes: impl Stream<Item = Event<SlimSecret>>,
-    secret: &SecretName,
+    secret: &TlsSecretName,
     certificate: &Certificate,
-    metrics: &WebhookMetrics,
+    metrics: &ServerMetrics,
 ) {
     let mut changes = std::pin::pin!(changes);
-    let (mut seen, mut listed, mut presence) = (0, None, Presence::Unreported);
+    let (mut listed, mut presence) = (None, Presence::Unreported);
     loop {
         let event = match presence {
             Presence::MissingUntil(end) => timeout_at(end, changes.next()).await,
@@ -120,7 +116,7 @@ async fn keep(
         match (newest, &presence) {
             (Some(found), _) => {
                 presence = Presence::Unreported;
-                seen = certificate.take(Ok(content(secret, found)), seen, metrics);
+                certificate.take(Ok(content(secret, found)), metrics);
             }
             (None, Presence::Unreported) => {
                 presence = Presence::MissingUntil(Instant::now() + PATIENCE);
@@ -131,7 +127,7 @@ async fn keep(
     }
 }
 
-fn content(name: &SecretName, secret: SlimSecret) -> TlsContent {
+fn content(name: &TlsSecretName, secret: SlimSecret) -> TlsContent {
     let mut data = secret.data.unwrap_or_default();
     let mut value = |key: &str| data.remove(key).unwrap_or_default().0;
     TlsContent { origin: format!("Secret {name}"), certificate: value(CERTIFICATE), key: value(KEY) }
@@ -148,6 +144,7 @@ mod tests {
     use k8s_openapi::ByteString;
 
     use crate::cluster::reading::Head;
+    use crate::server::metrics::ReloadOutcome;
 
     use super::*;
 
@@ -155,7 +152,7 @@ mod tests {
 
     /// The number of failures and of new certificates after `changes`, each at its second.
     async fn counts_after(changes: Vec<(u64, Event<SlimSecret>)>, until: u64) -> (u64, u64) {
-        let metrics = WebhookMetrics::default();
+        let metrics = ServerMetrics::default();
         let (certificate, name) = (Certificate::default(), NAME.parse().unwrap());
         let (sender, receiver): (UnboundedSender<_>, _) = unbounded();
         let start = Instant::now();
@@ -169,12 +166,8 @@ mod tests {
             sender.unbounded_send(event).unwrap();
         }
         pass(until).await;
-        let text = metrics.encode().unwrap();
-        let count = |outcome| {
-            let line = format!("mullion_tls_reload_total{{outcome=\"{outcome}\"}} ");
-            text.lines().find_map(|found| found.strip_prefix(&line)).map_or(0, |number| number.parse().unwrap())
-        };
-        (count("failed"), count("loaded"))
+        let count = |outcome| metrics.tls_reload.get_or_create(&outcome).get();
+        (count(ReloadOutcome::Failed), count(ReloadOutcome::Loaded))
     }
 
     fn pair() -> SlimSecret {
@@ -243,11 +236,11 @@ mod tests {
 
     #[test]
     fn names_are_a_namespace_and_a_name() {
-        let name: SecretName = NAME.parse().unwrap();
+        let name: TlsSecretName = NAME.parse().unwrap();
         assert_eq!((name.namespace.as_str(), name.name.as_str()), ("mullion", "mullion-tls"));
         assert_eq!(name.to_string(), NAME);
         for bad in ["", "mullion-tls", "/a", "a/", "a/b/c", "A/b", "a/b,metadata.name!=b", "a/-", "a /b"] {
-            assert!(bad.parse::<SecretName>().is_err(), "{bad}");
+            assert!(bad.parse::<TlsSecretName>().is_err(), "{bad}");
         }
     }
 }

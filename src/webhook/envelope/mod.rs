@@ -16,7 +16,7 @@ pub use object::JsonTree;
 pub(crate) use reading_limits::STEPS;
 pub use reading_limits::{CutMembers, ReadingLimits};
 pub use request::AdmissionRequest;
-pub use response::{AdmissionResponse, DenialStatus};
+pub use response::encode;
 pub(crate) use tree_size::{TreeSize, estimate};
 pub(crate) use username::USERNAME_LIMIT;
 pub use username::Username;

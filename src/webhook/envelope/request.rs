@@ -5,13 +5,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{anyhow, bail};
 use mullion_engine::model::text::shorten;
 use mullion_engine::model::{Operation, WorkloadKind};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer as _, MapAccess, Visitor};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::webhook::envelope::names::{NamespaceName, RequestUid, ShortName};
 use crate::webhook::envelope::object::{BorrowedText, Extent, JsonTree, Part};
@@ -64,7 +63,7 @@ pub struct GroupVersionKind {
     pub kind: ShortName,
 }
 
-/// A body that is not a [`Whole`].
+/// The type of a body that is not a [`Whole`], and whether it has a request.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Envelope<'a> {
@@ -72,8 +71,8 @@ struct Envelope<'a> {
     api_version: Cow<'a, str>,
     #[serde(borrow, default)]
     kind: Cow<'a, str>,
-    #[serde(borrow, default)]
-    request: Option<&'a RawValue>,
+    #[serde(default)]
+    request: Option<IgnoredAny>,
 }
 
 /// The type of a body, and its request, if it has one.
@@ -144,7 +143,7 @@ impl<'de, T: JsonTree> Visitor<'de> for WholeReader<'_, T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let Self(reader) = self;
+        let limits = self.0.limits;
         let (mut api_version, mut kind, mut request) = (None, None, None);
         while let Some(member) = map.next_key()? {
             match member {
@@ -152,7 +151,11 @@ impl<'de, T: JsonTree> Visitor<'de> for WholeReader<'_, T> {
                     once(&mut api_version, "apiVersion", map.next_value::<Option<BorrowedText<'de>>>()?)?;
                 }
                 EnvelopeMember::Kind => once(&mut kind, "kind", map.next_value::<Option<BorrowedText<'de>>>()?)?,
-                EnvelopeMember::Request => once(&mut request, "request", Some(map.next_value_seed(reader)?))?,
+                EnvelopeMember::Request => once(
+                    &mut request,
+                    "request",
+                    Some(map.next_value_seed(RequestReader { limits, tree: PhantomData })?),
+                )?,
                 EnvelopeMember::Other => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -166,14 +169,6 @@ struct RequestReader<'r, T> {
     limits: Option<&'r LimitedReading>,
     tree: PhantomData<T>,
 }
-
-impl<T> Clone for RequestReader<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for RequestReader<'_, T> {}
 
 impl<'de, T: JsonTree> DeserializeSeed<'de> for RequestReader<'_, T> {
     type Value = AdmissionRequest<T>;
@@ -264,9 +259,16 @@ impl<T> Members<T> {
     }
 }
 
+impl GroupVersionKind {
+    /// Whether it is that kind of the core group.
+    pub(crate) fn is_core(&self, kind: &str) -> bool {
+        self.group.is_empty() && *self.kind == *kind
+    }
+}
+
 /// Whether it is a kind without pods that Mullion reviews.
-fn is_watched(GroupVersionKind { group, kind }: &GroupVersionKind) -> bool {
-    group.is_empty() && matches!(&**kind, "Node" | "ConfigMap")
+fn is_watched(kind: &GroupVersionKind) -> bool {
+    kind.is_core("Node") || kind.is_core("ConfigMap")
 }
 
 impl<T: JsonTree> AdmissionRequest<T> {
@@ -286,22 +288,25 @@ impl<T: JsonTree> AdmissionRequest<T> {
         let reader = RequestReader { limits, tree: PhantomData };
         // A valid review is parsed in one pass over the text.
         let mut parser = serde_json::Deserializer::from_slice(body);
-        if let Ok(Whole { api_version, kind, request: Some(request) }) = WholeReader(reader).deserialize(&mut parser)
-            && parser.end().is_ok()
-            && api_version == API_VERSION
-            && kind == KIND
-        {
-            return Ok(request);
-        }
-        // Anything else is parsed in two steps, so that the error for another version is about the version, and not
+        let read = WholeReader(reader).deserialize(&mut parser);
+        let error = match read.and_then(|whole| parser.end().map(|()| whole)) {
+            Ok(Whole { api_version, kind, request: Some(request) }) if api_version == API_VERSION && kind == KIND => {
+                return Ok(request);
+            }
+            Ok(_) => None,
+            Err(error) => Some(error),
+        };
+        // The type of anything else is read again, so that the error for another version is about the version, and not
         // about a missing member.
         let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(|error| not_a_review(&error))?;
         if envelope.api_version != API_VERSION || envelope.kind != KIND {
             let [api_version, kind] = [&envelope.api_version, &envelope.kind].map(|text| shorten(text, QUOTED));
             bail!("expected apiVersion {API_VERSION} and kind {KIND}, found {api_version:?} and {kind:?}");
         }
-        let request = envelope.request.context("the AdmissionReview has no member \"request\"")?;
-        reader.deserialize(&mut serde_json::Deserializer::from_str(request.get())).map_err(|error| not_a_review(&error))
+        Err(match error {
+            Some(error) if envelope.request.is_some() => not_a_review(&error),
+            _ => anyhow!("the AdmissionReview has no member \"request\""),
+        })
     }
 }
 
@@ -309,22 +314,6 @@ impl AdmissionRequest {
     /// The kind, if it is one that Mullion knows.
     pub fn known_kind(&self) -> Option<WorkloadKind> {
         WorkloadKind::in_group(&self.kind.group, &self.kind.kind)
-    }
-
-    /// Whether a node is being created.
-    pub(crate) fn creates_node(&self) -> bool {
-        let GroupVersionKind { group, kind } = &self.kind;
-        group.is_empty()
-            && **kind == *"Node"
-            && self.operation == Some(Operation::Create)
-            && self.subresource().is_none()
-    }
-
-    /// Whether a ConfigMap is created or updated.
-    pub(crate) fn writes_config_map(&self) -> bool {
-        let GroupVersionKind { group, kind } = &self.kind;
-        let written = matches!(self.operation, Some(Operation::Create | Operation::Update));
-        group.is_empty() && **kind == *"ConfigMap" && written && self.subresource().is_none()
     }
 
     /// `None` for the object itself.

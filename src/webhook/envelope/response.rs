@@ -3,58 +3,22 @@
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
-use json_patch::PatchOperation;
-use mullion_engine::admission::Denial;
+use mullion_engine::admission::{DenialCause, DenialStatus, ReviewResponse};
 use serde::Serialize;
 
 use crate::webhook::envelope::request::{API_VERSION, AdmissionRequest, KIND};
 
-/// The response to an [`AdmissionRequest`].
-#[derive(Debug, Default)]
-pub struct AdmissionResponse {
-    /// `None`: the request is allowed.
-    pub denial: Option<Denial>,
-    /// The status of the denial.
-    pub denial_status: DenialStatus,
-    /// Sent only if the request is allowed and this is not empty.
-    pub patch: Vec<PatchOperation>,
-    /// Warnings for the sender of the request.
-    pub warnings: Vec<String>,
-    /// Audit annotations, which the API server stores as `<webhook name>/<key>`.
-    pub audit: BTreeMap<&'static str, String>,
-}
-
-/// The status of a denial.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum DenialStatus {
-    /// 403: the object is well-formed, but denied.
-    #[default]
-    Forbidden,
-    /// 422: a value in the object is invalid. `kubectl` prints the causes one below the other, and `kubectl edit` opens
-    /// the file again with them at the top. For a 403 it prints the message after the whole patch.
-    Invalid,
-}
-
-impl DenialStatus {
-    const fn code_and_reason(self) -> (u16, &'static str) {
-        match self {
-            Self::Forbidden => (403, "Forbidden"),
-            Self::Invalid => (422, "Invalid"),
-        }
-    }
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Reply<'a> {
+struct AdmissionReview<'a> {
     api_version: &'static str,
     kind: &'static str,
-    response: Body<'a>,
+    response: AdmissionResponse<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+struct AdmissionResponse<'a> {
     uid: &'a str,
     allowed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,6 +29,7 @@ struct Body<'a> {
     patch: Option<String>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     warnings: &'a [String],
+    /// The API server stores them as `<webhook name>/<key>`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     audit_annotations: &'a BTreeMap<&'static str, String>,
 }
@@ -86,56 +51,39 @@ struct Details<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     group: &'a str,
     kind: &'a str,
-    causes: Vec<Cause<'a>>,
+    causes: &'a [DenialCause],
 }
 
-#[derive(Serialize)]
-struct Cause<'a> {
-    reason: &'static str,
-    message: &'a str,
-    field: &'a str,
-}
-
-impl AdmissionResponse {
-    /// The AdmissionReview with the response to `request`.
-    pub fn encode(&self, request: &AdmissionRequest) -> serde_json::Result<Vec<u8>> {
-        let (code, reason) = self.denial_status.code_and_reason();
-        let status = self.denial.as_ref().map(|denial| Status {
-            outcome: "Failure",
-            code,
-            reason,
-            message: &denial.message,
-            details: Details {
-                name: &request.name,
-                group: &request.kind.group,
-                kind: &request.kind.kind,
-                causes: denial
-                    .causes
-                    .iter()
-                    .map(|cause| Cause { reason: cause.reason, message: &cause.message, field: &cause.field })
-                    .collect(),
-            },
-        });
-        // A patch without patchType, an empty patch, or a patch with a denial makes the call or the user's request fail.
-        let patch = if status.is_some() || self.patch.is_empty() {
-            None
-        } else {
-            Some(base64::engine::general_purpose::STANDARD.encode(serde_json::to_vec(&self.patch)?))
+/// The AdmissionReview with the response to `request`.
+pub fn encode(response: &ReviewResponse, request: &AdmissionRequest) -> serde_json::Result<Vec<u8>> {
+    let status = response.denial.as_ref().map(|denial| {
+        let (code, reason) = match denial.status {
+            DenialStatus::Forbidden => (403, "Forbidden"),
+            DenialStatus::Invalid => (422, "Invalid"),
         };
-        serde_json::to_vec(&Reply {
-            api_version: API_VERSION,
-            kind: KIND,
-            response: Body {
-                uid: &request.uid,
-                allowed: status.is_none(),
-                status,
-                patch_type: patch.as_ref().map(|_| "JSONPatch"),
-                patch,
-                warnings: &self.warnings,
-                audit_annotations: &self.audit,
-            },
-        })
-    }
+        let (group, kind) = (&request.kind.group, &request.kind.kind);
+        let details = Details { name: &request.name, group, kind, causes: &denial.causes };
+        Status { outcome: "Failure", code, reason, message: &denial.message, details }
+    });
+    // A patch without patchType, an empty patch, or a patch with a denial makes the call or the user's request fail.
+    let patch = if status.is_some() || response.patch.is_empty() {
+        None
+    } else {
+        Some(base64::engine::general_purpose::STANDARD.encode(serde_json::to_vec(&response.patch)?))
+    };
+    serde_json::to_vec(&AdmissionReview {
+        api_version: API_VERSION,
+        kind: KIND,
+        response: AdmissionResponse {
+            uid: &request.uid,
+            allowed: status.is_none(),
+            status,
+            patch_type: patch.as_ref().map(|_| "JSONPatch"),
+            patch,
+            warnings: &response.warnings,
+            audit_annotations: &response.audit,
+        },
+    })
 }
 
 #[cfg(test)]
@@ -143,7 +91,7 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-    use mullion_engine::admission::DenialCause;
+    use mullion_engine::admission::Denial;
     use serde_json::{Value, json};
 
     use super::*;
@@ -156,20 +104,21 @@ mod tests {
             Some(Denial {
                 message: "no".to_owned(),
                 causes: vec![DenialCause { reason: "MUL201", field: "spec.x".to_owned(), message: "why".to_owned() }],
+                ..Denial::default()
             })
         };
-        let encode = |response: AdmissionResponse| -> Value {
-            serde_json::from_slice(&response.encode(&request(MINIMAL)).unwrap()).unwrap()
+        let encode = |response: ReviewResponse| -> Value {
+            serde_json::from_slice(&encode(&response, &request(MINIMAL)).unwrap()).unwrap()
         };
-        let plain = encode(AdmissionResponse::default());
+        let plain = encode(ReviewResponse::default());
         assert_eq!(
             plain,
             json!({"apiVersion": API_VERSION, "kind": KIND, "response": {"uid": "u-1", "allowed": true}})
         );
-        let patched = encode(AdmissionResponse { patch: patch(), ..AdmissionResponse::default() });
+        let patched = encode(ReviewResponse { patch: patch(), ..ReviewResponse::default() });
         assert_eq!(patched["response"]["patchType"], "JSONPatch");
         assert_eq!(patched["response"]["patch"], "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL3NwZWMveCJ9XQ==");
-        let denied = encode(AdmissionResponse { patch: patch(), denial: denial(), ..AdmissionResponse::default() });
+        let denied = encode(ReviewResponse { patch: patch(), denial: denial(), ..ReviewResponse::default() });
         assert_eq!(
             denied["response"],
             json!({"uid": "u-1", "allowed": false, "status": {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use mullion_engine::model::text::prefix;
 use serde::Deserialize;
 use serde::de::Deserializer;
 
@@ -11,17 +12,13 @@ use crate::webhook::envelope::object::BorrowedText;
 /// colon, name 253 (`MakeUsername`, apiserver pkg/authentication/serviceaccount/util.go).
 pub(crate) const USERNAME_LIMIT: usize = 512;
 
-/// `userInfo.username` of a request.
-#[derive(Default)]
-pub struct Username(Content);
+/// The longest character in UTF-8, in bytes.
+const LONGEST_CHARACTER: usize = 4;
 
+/// `userInfo.username` of a request, at most a few bytes more than [`USERNAME_LIMIT`]. Empty: the request does not contain
+/// one.
 #[derive(Default)]
-enum Content {
-    #[default]
-    Absent,
-    Text(Box<str>),
-    TooLong,
-}
+pub struct Username(Box<str>);
 
 /// `userInfo` of a request.
 #[derive(Deserialize)]
@@ -33,23 +30,20 @@ pub(super) struct UserInfo {
 impl Username {
     /// Whether the request does not contain one. An API server that authenticates always sets it.
     pub(crate) fn is_absent(&self) -> bool {
-        matches!(self.0, Content::Absent)
+        self.0.is_empty()
     }
 
     /// Whether it equals this name.
     pub(crate) fn is(&self, name: &str) -> bool {
-        matches!(&self.0, Content::Text(text) if **text == *name)
+        name.len() <= USERNAME_LIMIT && *self.0 == *name
     }
 }
 
 impl<'de> Deserialize<'de> for Username {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text: Option<BorrowedText<'de>> = Option::deserialize(deserializer)?;
-        Ok(Self(match text.as_ref().map(|text| &*text.0) {
-            None | Some("") => Content::Absent,
-            Some(text) if text.len() <= USERNAME_LIMIT => Content::Text(text.into()),
-            Some(_) => Content::TooLong,
-        }))
+        // The beginning of a longer name is longer than every name with which it is compared.
+        Ok(Self(text.map_or_else(Box::default, |text| prefix(&text.0, USERNAME_LIMIT + LONGEST_CHARACTER).into())))
     }
 }
 

@@ -17,6 +17,9 @@ pub use not_reviewed::NotReviewed;
 pub use pod_preview::{NodeObstacle, PodNodes, find_nodes, review_pods};
 pub use request_category::RequestCategory;
 pub use response::{
-    AUDIT_LIMIT, CountedOutcome, Denial, DenialCause, Endpoint, ReviewResponse, WARNING_LIMIT, respond, respond_in_full,
+    AUDIT_LIMIT, CountedOutcome, Denial, DenialCause, DenialStatus, ReviewResponse, WARNING_LIMIT, respond,
+    respond_in_full,
 };
 pub use review::{Review, review};
+
+pub use crate::model::Endpoint;

@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::Deserialize;
 
-use crate::admission::response::{Endpoint, respond};
+use crate::admission::response::respond;
 use crate::admission::review::{Review, review};
 use crate::detect::images_of;
 use crate::model::cluster::{ClusterSnapshot, Node, RuntimeClass, Taint};
@@ -16,7 +16,7 @@ use crate::model::pod_view::Pod;
 use crate::model::scheduling::SchedulingConstraints;
 use crate::model::settings::ReviewSettings;
 use crate::model::windows::Build;
-use crate::model::{Os, ReviewRequest};
+use crate::model::{Endpoint, Os, ReviewRequest};
 use crate::place::pod_builds;
 
 /// The review with the changes of the pods: for a template, what its pods get.
@@ -80,6 +80,29 @@ impl Display for NodeObstacle<'_> {
     }
 }
 
+/// Why the scheduler, or the DaemonSet controller, does not put the pods on a node; `other_build`: the build of the node, if
+/// no image is known to run on it.
+fn scheduling_obstacle<'w>(
+    node: &'w Node,
+    placement: &SchedulingConstraints,
+    other_build: Option<Build>,
+) -> Option<NodeObstacle<'w>> {
+    let label = |key: &str| node.labels.get(key);
+    if !placement.names(&node.name) {
+        return Some(NodeObstacle::NodeName);
+    }
+    if let Some((key, value)) = placement.missing_label(label) {
+        return Some(NodeObstacle::NodeSelector { key: key.to_owned(), value: value.to_owned() });
+    }
+    if !placement.affinity_fits(&node.name, label) {
+        // Mullion excludes builds with the affinity.
+        return Some(other_build.map_or(NodeObstacle::NodeAffinity, NodeObstacle::Build));
+    }
+    let Some(taints) = node.taints.parsed() else { return Some(NodeObstacle::UnknownTaints) };
+    let mut repelling = taints.iter().filter(|taint| taint.effect != "PreferNoSchedule" && !placement.tolerates(taint));
+    repelling.next().map(NodeObstacle::Taint).or_else(|| node.unschedulable.then_some(NodeObstacle::Unschedulable))
+}
+
 /// The nodes of the snapshot for the pods with Mullion's changes; `None` if the snapshot contains no nodes.
 pub fn find_nodes<'w>(
     request: &ReviewRequest<'_>,
@@ -108,23 +131,6 @@ pub fn find_nodes<'w>(
         let known = by_build && !builds.known.is_empty();
         node.build.filter(|build| known && !builds.hosts.contains(build))
     };
-    let not_schedulable = |node: &'w Node| {
-        let label = |key: &str| node.labels.get(key);
-        if !placement.names(&node.name) {
-            return Some(NodeObstacle::NodeName);
-        }
-        if let Some((key, value)) = placement.missing_label(label) {
-            return Some(NodeObstacle::NodeSelector { key: key.to_owned(), value: value.to_owned() });
-        }
-        if !placement.affinity_fits(&node.name, label) {
-            // Mullion excludes builds with the affinity.
-            return Some(other_build(node).map_or(NodeObstacle::NodeAffinity, NodeObstacle::Build));
-        }
-        let repels = |taint: &&Taint| taint.effect != "PreferNoSchedule" && !placement.tolerates(taint);
-        let Some(taints) = node.taints.parsed() else { return Some(NodeObstacle::UnknownTaints) };
-        let taint = taints.iter().find(repels).map(NodeObstacle::Taint);
-        taint.or_else(|| node.unschedulable.then_some(NodeObstacle::Unschedulable))
-    };
     let other_os = |os: Os| {
         let decided = review.decision.decided().is_some_and(|decided| decided != os);
         let other = if os == Os::Linux { Os::Windows } else { Os::Linux };
@@ -140,7 +146,7 @@ pub fn find_nodes<'w>(
     let mut found = PodNodes::default();
     for node in nodes.iter() {
         let name = node.name.as_str();
-        let obstacle = not_schedulable(node).or_else(|| {
+        let obstacle = scheduling_obstacle(node, &placement, other_build(node)).or_else(|| {
             found.schedulable.push(name);
             not_runnable(node)
         });

@@ -24,8 +24,8 @@ pub(crate) fn denial_reason(pod: &Pod<'_>, old: Option<&Value>, snapshot: &Clust
     let changes = old.and_then(|old| old.get("spec")) != pod.get("/spec");
     let bound = pod.text("/spec/nodeName").is_some();
     // For a node that is not in the snapshot, the OS is the one in the pod's nodeSelector.
-    let there = || place_of(pod, snapshot).map_or_else(|| selector_os(pod).0, OsWanted::Only);
-    let on_windows = pod.has_windows_os_field() || (bound && there() == OsWanted::Only(Os::Windows));
+    let there = place_of(pod, snapshot).map_or_else(|| selector_os(pod).0, OsWanted::Only);
+    let on_windows = pod.has_windows_os_field() || (bound && there == OsWanted::Only(Os::Windows));
     let text = "Windows nodes cannot resize a pod in place; change the resources in its controller's template, or recreate the pod";
     (changes && on_windows).then(|| text.to_owned())
 }

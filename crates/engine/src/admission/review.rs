@@ -19,13 +19,13 @@ use crate::model::settings::{
     Action, Exemptions, HonourIgnore, Lookup, Mode, NodeSettings, ReviewSettings, Settings, TolerationsMode,
 };
 use crate::model::{
-    Basis, Change, DecisionAnnotation, DetectedOs, Edit, Operation, OptOut, Os, OsDecision, ReviewRequest, ScopeOs,
-    WorkloadKind, WorkloadObject,
+    Basis, Change, DecisionAnnotation, DetectedOs, Edit, Endpoint, Operation, OptOut, Os, OsDecision, ReviewRequest,
+    ScopeOs, WorkloadKind, WorkloadObject,
 };
 use crate::patch::{DaemonSetUpdate, pod_changes, rejected_by_server, repair, template_changes};
 use crate::place::{
-    CheckScope, LeftOutNodes, WorkloadContext, find_unlearned_taints, has_many_taints, new_ephemeral_containers,
-    pod_builds,
+    CheckScope, LeftOutNodes, WorkloadContext, find_left_out_nodes, find_unlearned_taints, has_many_taints,
+    new_ephemeral_containers, pod_builds,
 };
 use crate::rules::{Finding, RejectedBy, catalogue};
 
@@ -72,8 +72,8 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     let mut category = RequestCategory::of(request, &pod);
     let is_reviewed = |category| !matches!(category, RequestCategory::Skipped(_) | RequestCategory::OtherUpdate);
     // If no policy applies now, one that selects namespaces by their labels may apply.
-    let matters = || new.mode != Mode::Disabled || *by_namespace_labels;
-    let namespace_unknown = namespace.is_none() && is_reviewed(category) && matters();
+    let matters = new.mode != Mode::Disabled || *by_namespace_labels;
+    let namespace_unknown = namespace.is_none() && is_reviewed(category) && matters;
     if let Some(reason) = opted_out(request, &pod, namespace, new) {
         category = RequestCategory::Skipped(reason);
     }
@@ -107,7 +107,7 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     };
     let own = DecisionAnnotation::written_by_mullion(workload.object)
         .filter(|_| category != RequestCategory::EphemeralContainers);
-    let mut decision = decide_again(&input, own.as_ref().filter(|_| !request.at_validate));
+    let mut decision = decide_again(&input, own.as_ref().filter(|_| request.endpoint == Endpoint::Mutate));
     let no_default = apply_linux_default(&input, category, nodes, &mut decision);
     let builds = pod_builds(&images, snapshot, nodes);
     let exemptions = Exemptions::in_annotation(pod.annotation(ALLOW_ANNOTATION).unwrap_or_default());
@@ -125,7 +125,7 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
         containers: &containers,
         host_process: pod.host_process(),
     };
-    let left_out = cx.find_left_out_nodes().filter(|_| catalogue::reports_left_out_nodes(&cx));
+    let left_out = find_left_out_nodes(&cx).filter(|_| catalogue::reports_left_out_nodes(&cx));
     cx.left_out = left_out.as_ref();
     let mut findings = find_findings(&cx);
     if let Some(changes) = update.as_ref().and_then(|update| restored_template(update, &cx, &findings)) {
@@ -309,9 +309,9 @@ fn removed_pointer(change: &Change) -> Option<&str> {
 fn wanted_images(cx: &WorkloadContext<'_>) -> BTreeSet<String> {
     // The operating system that a node pool implies for a DaemonSet depends on whether the DaemonSet's images exist for
     // both.
-    let by_pool = || cx.input.is_daemon_set() && !matches!(selector_os(&cx.input.pod).0, OsWanted::Only(_));
+    let by_pool = cx.input.is_daemon_set() && !matches!(selector_os(&cx.input.pod).0, OsWanted::Only(_));
     let never = cx.input.settings.lookup == Lookup::Never;
-    if never || !(cx.is_windows() || cx.decision.depends_on_images() || by_pool()) {
+    if never || !(cx.is_windows() || cx.decision.depends_on_images() || by_pool) {
         return BTreeSet::new();
     }
     let open = cx.input.images.iter().filter(|image| image.facts.open);

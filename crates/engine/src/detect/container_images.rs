@@ -90,7 +90,7 @@ pub fn image_facts(image: &str, patterns: &ImagePatterns, platforms: Option<&Arc
     let open = platforms.is_none();
     let platforms = platforms.filter(|platforms| platforms.os() != ImageOs::Unknown).cloned();
     let Some(platforms) = platforms else {
-        return ImageFacts { os: name.os, builds: name.builds, source: name.source.into(), platforms: None, open };
+        return ImageFacts { os: name.os, builds: name.builds, source: name.source, platforms: None, open };
     };
     let (os, mut builds) = (platforms.os(), platforms.builds());
     // An entry without os.version has no build, and the tag is the better guess.

@@ -58,56 +58,56 @@ pub enum NoDefault {
     UnlabelledNode,
 }
 
+/// Who should do something about a reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Concern {
+    /// Nobody: it is the user's choice, or requires no action.
+    Nobody,
+    /// The author of the workload should write the operating system.
+    Author,
+    /// The same, and a finding reports it.
+    Reported,
+}
+
 impl NoDefault {
+    /// Whom the reason concerns, and the reason as a clause.
+    fn entry(self) -> (Concern, &'static str) {
+        use Concern::{Author, Nobody, Reported};
+        match self {
+            Self::Decided => (Nobody, "something else decided"),
+            Self::OtherSystem => {
+                (Author, "its node selector or affinity requires an operating system that is neither windows nor linux")
+            }
+            Self::Policy => (Nobody, "the policy gives no default"),
+            Self::NotMixed => (Nobody, "the cluster has no Windows nodes"),
+            Self::LooksWindows => (Reported, "something in it looks like Windows"),
+            Self::ExistingDaemonSet => (Nobody, "a DaemonSet's nodes are chosen already"),
+            Self::EveryNode => (Author, "its images exist for Windows too, and a DaemonSet may mean every node"),
+            Self::Bound => (Nobody, "its node is chosen already"),
+            Self::UnknownRuntimeClass => (Reported, "its RuntimeClass is not known"),
+            Self::WindowsHandler => (Reported, "the handler of its RuntimeClass is for Windows"),
+            Self::UnknownCluster => (Author, "its node constraints or its RuntimeClass cannot be checked"),
+            Self::NamespaceSelector => (Reported, "the node selector of its namespace is too large to use"),
+            Self::NoLinuxNode => (Reported, "no Linux node satisfies its node constraints"),
+            Self::LinuxIsMarked => (Author, "every Linux node has a taint that marks it, so no selector means Windows"),
+            Self::UnlabelledNode => (Reported, "a node has no operating system label"),
+        }
+    }
+
     /// The reason as a clause.
     pub fn clause(self) -> &'static str {
-        match self {
-            Self::Decided => "something else decided",
-            Self::OtherSystem => {
-                "its node selector or affinity requires an operating system that is neither windows nor linux"
-            }
-            Self::Policy => "the policy gives no default",
-            Self::NotMixed => "the cluster has no Windows nodes",
-            Self::LooksWindows => "something in it looks like Windows",
-            Self::ExistingDaemonSet => "a DaemonSet's nodes are chosen already",
-            Self::EveryNode => "its images exist for Windows too, and a DaemonSet may mean every node",
-            Self::Bound => "its node is chosen already",
-            Self::UnknownRuntimeClass => "its RuntimeClass is not known",
-            Self::WindowsHandler => "the handler of its RuntimeClass is for Windows",
-            Self::UnknownCluster => "its node constraints or its RuntimeClass cannot be checked",
-            Self::NamespaceSelector => "the node selector of its namespace is too large to use",
-            Self::NoLinuxNode => "no Linux node satisfies its node constraints",
-            Self::LinuxIsMarked => "every Linux node has a taint that marks it, so no selector means Windows",
-            Self::UnlabelledNode => "a node has no operating system label",
-        }
+        self.entry().1
     }
 
     /// Whether another reason than the workload's own decision or the cluster's settings prevents the default, so that its
     /// author should write the operating system.
     pub fn needs_author(self) -> bool {
-        self.is_reported()
-            || matches!(self, Self::OtherSystem | Self::EveryNode | Self::UnknownCluster | Self::LinuxIsMarked)
+        self.entry().0 != Concern::Nobody
     }
 
-    /// Whether it is reported as a finding. The others are the user's choice, or require no action.
+    /// Whether it is reported as a finding.
     pub fn is_reported(self) -> bool {
-        match self {
-            Self::LooksWindows
-            | Self::UnknownRuntimeClass
-            | Self::WindowsHandler
-            | Self::NamespaceSelector
-            | Self::NoLinuxNode
-            | Self::UnlabelledNode => true,
-            Self::Decided
-            | Self::OtherSystem
-            | Self::Policy
-            | Self::NotMixed
-            | Self::ExistingDaemonSet
-            | Self::EveryNode
-            | Self::Bound
-            | Self::UnknownCluster
-            | Self::LinuxIsMarked => false,
-        }
+        self.entry().0 == Concern::Reported
     }
 }
 
@@ -120,11 +120,9 @@ pub(crate) fn check_linux_default(
 ) -> Result<(), NoDefault> {
     let DetectionInput { pod, snapshot, .. } = input;
     if decision.os != DetectedOs::Undecided || !decision.placement {
-        let selects_other = || {
-            [scheduling::selector_os(pod).0, scheduling::node_constraints::affinity_os(pod)]
-                .contains(&OsWanted::Unknown)
-        };
-        let other = decision.os == DetectedOs::Undecided && selects_other();
+        let other = decision.os == DetectedOs::Undecided
+            && [scheduling::selector_os(pod).0, scheduling::node_constraints::affinity_os(pod)]
+                .contains(&OsWanted::Unknown);
         return Err(if other { NoDefault::OtherSystem } else { NoDefault::Decided });
     }
     match input.settings.default {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::model::cluster::Namespace;
+use crate::model::endpoint::Endpoint;
 use crate::model::image::KnownImages;
 use crate::model::workload::WorkloadObject;
 
@@ -20,8 +21,8 @@ pub struct ReviewRequest<'a> {
     /// Whether to place and repair inside every pod template (`mutate --templates`). Admission leaves templates
     /// unchanged and changes their pods.
     pub into_templates: bool,
-    /// Whether the request is at `/validate`, where nothing can be changed any more.
-    pub at_validate: bool,
+    /// The endpoint. At `/validate` nothing can be changed any more.
+    pub endpoint: Endpoint,
     /// What registries report about images, by the reference as the workload writes it; `None` if they were not
     /// queried.
     pub images: Option<&'a KnownImages>,
@@ -42,7 +43,7 @@ impl<'a> ReviewRequest<'a> {
             workload,
             old: None,
             into_templates: false,
-            at_validate: false,
+            endpoint: Endpoint::Mutate,
             images: None,
             namespace: None,
             is_called: true,

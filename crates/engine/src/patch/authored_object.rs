@@ -49,9 +49,9 @@ pub fn restore_authored(kind: WorkloadKind, object: &mut Value, snapshot: &Clust
 fn applied(object: &Value) -> Option<Value> {
     let text = object.pointer("/metadata/annotations")?.get(LAST_APPLIED)?.as_str()?;
     let applied: Value = serde_json::from_str(text).ok()?;
-    let same = |pointer| applied.pointer(pointer) == object.pointer(pointer);
+    let same_name = applied.pointer("/metadata/name") == object.pointer("/metadata/name");
     let is_pod = applied.get("kind").and_then(Value::as_str) == Some(WorkloadKind::Pod.name());
-    (is_pod && same("/metadata/name") && applied.pointer("/spec/containers").is_some()).then_some(applied)
+    (is_pod && same_name && applied.pointer("/spec/containers").is_some()).then_some(applied)
 }
 
 /// Removes what Mullion placed according to the annotation.

@@ -17,7 +17,8 @@ use crate::model::windows::Build;
 use crate::model::{BUILD, Edit};
 use crate::patch::daemon_set_update::{DaemonSetUpdate, PlacementState, RESTORED, removed};
 use crate::place::{
-    PlacementChanges, WorkloadContext, add_build_exclusion, build_exclusion, can_exclude, is_build_exclusion,
+    PlacementChanges, WorkloadContext, add_build_exclusion, build_exclusion, can_exclude, impossible_builds,
+    is_build_exclusion, takes_build_exclusion,
 };
 
 const CHANGED: &str = "its images run on other builds now";
@@ -103,16 +104,16 @@ impl DaemonSetUpdate<'_> {
 
     /// The requirement that the new template should have.
     fn wanted(&self, cx: &WorkloadContext<'_>, recorded: Option<&Recorded<'_>>) -> Option<Value> {
-        let wanted = self.wanted_by_images(cx, recorded).filter(|_| cx.takes_build_exclusion())?;
+        let wanted = self.wanted_by_images(cx, recorded).filter(|_| takes_build_exclusion(cx))?;
         (!self.is_constrained(recorded, &wanted)).then_some(wanted)
     }
 
     fn wanted_by_images(&self, cx: &WorkloadContext<'_>, recorded: Option<&Recorded<'_>>) -> Option<Value> {
         let Some(recorded) = recorded else {
-            let builds = cx.impossible_builds().filter(|_| self.had_unready_pods())?;
+            let builds = impossible_builds(cx).filter(|_| self.had_unready_pods())?;
             return can_exclude(&self.new, builds.len()).then(|| build_exclusion(&builds));
         };
-        let Some(impossible) = cx.impossible_builds() else {
+        let Some(impossible) = impossible_builds(cx) else {
             // The images are the same, and a registry that reported their builds does not respond: the earlier builds
             // still apply.
             return (!cx.builds.complete && self.has_same_images()).then(|| recorded.requirement.clone());

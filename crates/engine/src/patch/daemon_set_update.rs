@@ -164,8 +164,8 @@ impl<'a> DaemonSetUpdate<'a> {
         let (old, present) = (self.old.items("/spec/tolerations"), self.new.items("/spec/tolerations"));
         let (in_old, in_new) = (ValueSet::of(old), ValueSet::of(present));
         let missing: Vec<&Value> = old.iter().filter(|toleration| !in_new.has(toleration)).collect();
-        let placed_earlier = |toleration: &&Value| annotation.placed_toleration(toleration);
-        let lost: Vec<&Value> = missing.iter().copied().filter(placed_earlier).collect();
+        let lost: Vec<&Value> =
+            missing.iter().copied().filter(|toleration| annotation.placed_toleration(toleration)).collect();
         let pointer = self.new.at("/spec/tolerations");
         let words = lost.iter().map(|toleration| toleration_word(toleration));
         // If the list differs only by lacking these, each returns to its position.

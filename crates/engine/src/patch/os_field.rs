@@ -9,28 +9,24 @@ use crate::patch::repair::repair;
 use crate::place::{PlacementChanges, WorkloadContext};
 use crate::rules::Finding;
 
-impl WorkloadContext<'_> {
-    /// Sets the OS field to `windows` and removes every field that it forbids, or does neither. It does neither if Pod
-    /// Security would reject the pod because of the OS field: with those fields the pod is admitted, and runs.
-    ///
-    /// Call it only for a pod that [`runs_only_on_windows`](Self::runs_only_on_windows).
-    pub fn set_os_field(&self, findings: &[Finding], placed: &mut PlacementChanges<'_>) {
-        let forbidden = || findings.iter().filter(|finding| finding.forbidden_by_os);
-        let stays = |finding: &Finding| finding.action != Action::Repair && finding.rejected_beside_os;
-        let clean = !findings.iter().any(stays);
-        let stands = self.input.pod.has_windows_os_field();
-        let wanted = self.input.settings.spec_os == OsFieldMode::WhenClean
-            && clean
-            && !PodSecurity::of(self.input.namespace).rejects_windows_os();
-        // The author's value stays, even a name that Mullion does not know, or an empty field.
-        let taken = self.input.pod.get("/spec/os").is_some();
-        if !stands && (!wanted || taken) {
-            return;
-        }
-        repair(forbidden(), &mut placed.changes);
-        if !stands {
-            let edit = Edit::Set { pointer: self.input.pod.at("/spec/os"), value: json!({"name": "windows"}) };
-            placed.push("no field is left that it forbids", edit, "os");
-        }
+/// Sets the OS field to `windows` and removes every field that it forbids, or does neither. It does neither if Pod
+/// Security would reject the pod because of the OS field: with those fields the pod is admitted, and runs.
+///
+/// Call it only for a pod that [`runs_only_on_windows`](crate::place::runs_only_on_windows).
+pub(crate) fn set_os_field(cx: &WorkloadContext<'_>, findings: &[Finding], placed: &mut PlacementChanges<'_>) {
+    let clean = !findings.iter().any(|finding| finding.action != Action::Repair && finding.rejected_beside_os);
+    let stands = cx.input.pod.has_windows_os_field();
+    let wanted = cx.input.settings.spec_os == OsFieldMode::WhenClean
+        && clean
+        && !PodSecurity::of(cx.input.namespace).rejects_windows_os();
+    // The author's value stays, even a name that Mullion does not know, or an empty field.
+    let taken = cx.input.pod.get("/spec/os").is_some();
+    if !stands && (!wanted || taken) {
+        return;
+    }
+    repair(findings.iter().filter(|finding| finding.forbidden_by_os), &mut placed.changes);
+    if !stands {
+        let edit = Edit::Set { pointer: cx.input.pod.at("/spec/os"), value: json!({"name": "windows"}) };
+        placed.push("no field is left that it forbids", edit, "os");
     }
 }

@@ -3,8 +3,12 @@
 use crate::model::cluster::RuntimeClass;
 use crate::model::{Basis, Change, DecisionAnnotation, Os};
 use crate::patch::annotation::{annotation_of, with_decision};
+use crate::patch::os_field::set_os_field;
 use crate::patch::repair::{rejected_by_server, repair};
-use crate::place::{PlacementChanges, WorkloadContext};
+use crate::place::{
+    PlacementChanges, WorkloadContext, add_build_label, add_node_selector, add_tolerations, assign_runtime_class,
+    constrain_build, exclude_builds_in_template, runs_only_on_windows,
+};
 use crate::rules::Finding;
 
 /// The changes; `daemon_set`: whether the pod belongs to a DaemonSet, whose controller has chosen its node already.
@@ -14,14 +18,14 @@ pub(crate) fn pod_changes(cx: &WorkloadContext<'_>, findings: &[Finding], daemon
         None => {
             repair(rejected_by_server(findings), &mut placed.changes);
             for os in cx.tolerated_systems() {
-                cx.add_tolerations(*os, &mut placed);
+                add_tolerations(cx, *os, &mut placed);
             }
         }
         // A pod that is bound to a Linux node needs nothing from Mullion.
         Some(Os::Linux) if cx.decision.basis == Basis::Place => {}
         Some(Os::Linux) => {
-            cx.add_node_selector(Os::Linux, &mut placed);
-            cx.add_tolerations(Os::Linux, &mut placed);
+            add_node_selector(cx, Os::Linux, &mut placed);
+            add_tolerations(cx, Os::Linux, &mut placed);
         }
         Some(Os::Windows) => windows_pod(cx, findings, daemon_set, &mut placed),
     }
@@ -30,28 +34,28 @@ pub(crate) fn pod_changes(cx: &WorkloadContext<'_>, findings: &[Finding], daemon
 
 fn windows_pod(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool, placed: &mut PlacementChanges<'_>) {
     let pod = &cx.input.pod;
-    cx.add_node_selector(Os::Windows, placed);
-    cx.add_tolerations(Os::Windows, placed);
+    add_node_selector(cx, Os::Windows, placed);
+    add_tolerations(cx, Os::Windows, placed);
     if cx.decision.basis == Basis::Place {
         return;
     }
     let bound = pod.text("/spec/nodeName").is_some();
     if cx.input.is_daemon_set() {
-        cx.exclude_builds_in_template(placed);
+        exclude_builds_in_template(cx, placed);
     } else if !daemon_set && !bound && cx.build_matters() {
-        let class = cx.assign_runtime_class(placed);
+        let class = assign_runtime_class(cx, placed);
         if !class.is_some_and(RuntimeClass::is_hypervisor) {
-            cx.constrain_build(placed);
+            constrain_build(cx, placed);
         }
     }
-    if cx.runs_only_on_windows(placed) {
+    if runs_only_on_windows(cx, placed) {
         // This comes before the OS field, which depends only on fields that it forbids: these are removed whether it is
         // set or not.
         repair(findings.iter().filter(|finding| !finding.forbidden_by_os), &mut placed.changes);
-        cx.set_os_field(findings, placed);
+        set_os_field(cx, findings, placed);
     }
     if !daemon_set && !cx.input.request.into_templates {
-        cx.add_build_label(placed);
+        add_build_label(cx, placed);
     }
 }
 

@@ -9,7 +9,10 @@ use crate::model::{BUILD, Change, DecisionAnnotation, Os};
 use crate::patch::annotation::{annotation_of, left_out, with_decision};
 use crate::patch::daemon_set_update::{DaemonSetUpdate, PlacementState};
 use crate::patch::repair::{rejected_by_server, repair};
-use crate::place::{PlacementChanges, WorkloadContext};
+use crate::place::{
+    PlacementChanges, WorkloadContext, add_node_selector, add_tolerations, exclude_builds_in_template,
+    wanted_tolerations,
+};
 use crate::rules::Finding;
 
 /// The changes; `update`: set if the request updates a DaemonSet.
@@ -27,11 +30,11 @@ pub(crate) fn template_changes(
     let state = update.map_or(PlacementState::Unclear, |update| update.state(cx.decision));
     let mut fresh = PlacementChanges::on(object);
     if let Some(os) = cx.placed_on() {
-        cx.add_node_selector(os, &mut fresh);
+        add_node_selector(cx, os, &mut fresh);
     }
     let systems = cx.tolerated_systems();
     for os in systems {
-        cx.add_tolerations(*os, &mut fresh);
+        add_tolerations(cx, *os, &mut fresh);
     }
     if let Some(update) = update {
         match state {
@@ -41,7 +44,7 @@ pub(crate) fn template_changes(
                 placed.words.extend(lost.words);
             }
             PlacementState::Outdated => {
-                let wanted: Vec<_> = systems.iter().map(|os| cx.wanted_tolerations(*os)).collect();
+                let wanted: Vec<_> = systems.iter().map(|os| wanted_tolerations(cx, *os)).collect();
                 let wanted = |toleration: &Value| wanted.iter().any(|wanted| wanted(toleration));
                 placed.changes.extend(update.remove_placement(&fresh, wanted));
             }
@@ -58,7 +61,7 @@ pub(crate) fn template_changes(
     let mut removed = None;
     match update {
         Some(update) => removed = update.change_builds(cx, state, &mut placed).then_some(BUILD),
-        None => cx.exclude_builds_in_template(&mut placed),
+        None => exclude_builds_in_template(cx, &mut placed),
     }
     let words = std::mem::take(&mut placed.words);
     let decided = cx.decision.decided();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::model::cluster::namespace_restrictions;
 use crate::model::json_pointer::escape;
 use crate::model::names::{IMAGE_BUILD_LABEL, WINDOWS_BUILD_LABEL};
 use crate::model::pod_view::Pod;
@@ -39,85 +40,85 @@ pub(crate) fn can_exclude(pod: &Pod<'_>, builds: usize) -> bool {
     builds.saturating_mul(pod.items(node_constraints::REQUIRED_TERMS).len().max(1)) <= MAX_EXCLUSIONS
 }
 
-impl WorkloadContext<'_> {
-    /// Adds the build constraint: see the modes of `place.build`. Adds nothing if the author constrains the build.
-    pub fn constrain_build(&self, placed: &mut PlacementChanges<'_>) {
-        match self.input.settings.build {
-            BuildMode::Never => {}
-            _ if !self.wants_build() => {}
-            BuildMode::Exact if self.builds.single().is_some() => {
-                if let Some(build) = self.builds.single()
-                    && self.contradiction(WINDOWS_BUILD_LABEL, &build.to_string()).is_none()
-                {
-                    let pointer = self.input.pod.at(&format!("/spec/nodeSelector/{}", escape(WINDOWS_BUILD_LABEL)));
-                    let edit = Edit::Set { pointer, value: Value::from(build.to_string()) };
-                    placed.push("the policy requires nodes of the image's own build", edit, BUILD);
-                }
+/// Adds the build constraint: see the modes of `place.build`. Adds nothing if the author constrains the build.
+pub(crate) fn constrain_build(cx: &WorkloadContext<'_>, placed: &mut PlacementChanges<'_>) {
+    match cx.input.settings.build {
+        BuildMode::Never => {}
+        _ if !wants_build(cx) => {}
+        BuildMode::Exact if cx.builds.single().is_some() => {
+            if let Some(build) = cx.builds.single()
+                && namespace_restrictions::contradiction(cx.input.namespace, WINDOWS_BUILD_LABEL, &build.to_string())
+                    .is_none()
+            {
+                let pointer = cx.input.pod.at(&format!("/spec/nodeSelector/{}", escape(WINDOWS_BUILD_LABEL)));
+                let edit = Edit::Set { pointer, value: Value::from(build.to_string()) };
+                placed.push("the policy requires nodes of the image's own build", edit, BUILD);
             }
-            // Equality requires one build; a pod with several images' builds only excludes the builds that cannot run
-            // it.
-            BuildMode::Exact | BuildMode::Compatible => self.exclude_builds(&self.builds.incompatible, placed),
         }
+        // Equality requires one build; a pod with several images' builds only excludes the builds that cannot run
+        // it.
+        BuildMode::Exact | BuildMode::Compatible => exclude_builds(cx, &cx.builds.incompatible, placed),
     }
+}
 
-    /// Whether there is a build to require or to exclude, and it is not constrained yet: neither by the author nor by
-    /// the pod's RuntimeClass, whose selector the API server adds.
-    pub fn wants_build(&self) -> bool {
-        let hopeless = !self.builds.common || self.builds.incompatible.is_empty();
-        !hopeless && !node_constraints::constrains(&self.input.pod, WINDOWS_BUILD_LABEL) && !self.class_requires_build()
-    }
+/// Whether there is a build to require or to exclude, and it is not constrained yet: neither by the author nor by
+/// the pod's RuntimeClass, whose selector the API server adds.
+pub(crate) fn wants_build(cx: &WorkloadContext<'_>) -> bool {
+    let hopeless = !cx.builds.common || cx.builds.incompatible.is_empty();
+    !hopeless && !node_constraints::constrains(&cx.input.pod, WINDOWS_BUILD_LABEL) && !class_requires_build(cx)
+}
 
-    /// Required affinity that excludes builds that cannot run the pod.
-    fn exclude_builds(&self, builds: &BTreeSet<Build>, placed: &mut PlacementChanges<'_>) {
-        if can_exclude(&self.input.pod, builds.len()) {
-            add_build_exclusion(&self.input.pod, &build_exclusion(builds), placed);
-        }
+/// Required affinity that excludes builds that cannot run the pod.
+fn exclude_builds(cx: &WorkloadContext<'_>, builds: &BTreeSet<Build>, placed: &mut PlacementChanges<'_>) {
+    if can_exclude(&cx.input.pod, builds.len()) {
+        add_build_exclusion(&cx.input.pod, &build_exclusion(builds), placed);
     }
+}
 
-    /// Adds the affinity to a new DaemonSet's template, from which its controller decides which nodes get a pod.
-    pub fn exclude_builds_in_template(&self, placed: &mut PlacementChanges<'_>) {
-        if self.takes_build_exclusion()
-            && !node_constraints::constrains(&self.input.pod, WINDOWS_BUILD_LABEL)
-            && let Some(builds) = self.impossible_builds()
-        {
-            self.exclude_builds(&builds, placed);
-        }
+/// Adds the affinity to a new DaemonSet's template, from which its controller decides which nodes get a pod.
+pub(crate) fn exclude_builds_in_template(cx: &WorkloadContext<'_>, placed: &mut PlacementChanges<'_>) {
+    if takes_build_exclusion(cx)
+        && !node_constraints::constrains(&cx.input.pod, WINDOWS_BUILD_LABEL)
+        && let Some(builds) = impossible_builds(cx)
+    {
+        exclude_builds(cx, &builds, placed);
     }
+}
 
-    /// Whether the template of a DaemonSet may exclude builds, regardless of its images and its affinity.
-    pub fn takes_build_exclusion(&self) -> bool {
-        let pod = &self.input.pod;
-        self.input.settings.build == BuildMode::Compatible
-            && self.build_matters()
-            && !self.has_unknown_class()
-            && !self.class_requires_build()
-            && pod.text("/spec/nodeName").is_none()
-    }
+/// Whether the template of a DaemonSet may exclude builds, regardless of its images and its affinity.
+pub(crate) fn takes_build_exclusion(cx: &WorkloadContext<'_>) -> bool {
+    let pod = &cx.input.pod;
+    cx.input.settings.build == BuildMode::Compatible
+        && cx.build_matters()
+        && !has_unknown_class(cx)
+        && !class_requires_build(cx)
+        && pod.text("/spec/nodeName").is_none()
+}
 
-    /// The builds to exclude in the template of a DaemonSet: those that cannot run its images by any rule. `None` if
-    /// the builds of an image are unknown, if no build runs all images, or if every build does.
-    pub fn impossible_builds(&self) -> Option<BTreeSet<Build>> {
-        if self.placed_on() != Some(Os::Windows)
-            || self.decision.basis == Basis::Place
-            || !self.builds.complete
-            || !self.builds.common
-        {
-            return None;
-        }
-        let impossible = |build: &&Build| self.builds.is_impossible(**build, self.node_settings);
-        let builds: BTreeSet<Build> = self.builds.incompatible.iter().filter(impossible).copied().collect();
-        (!builds.is_empty()).then_some(builds)
+/// The builds to exclude in the template of a DaemonSet: those that cannot run its images by any rule. `None` if
+/// the builds of an image are unknown, if no build runs all images, or if every build does.
+pub(crate) fn impossible_builds(cx: &WorkloadContext<'_>) -> Option<BTreeSet<Build>> {
+    if cx.placed_on() != Some(Os::Windows)
+        || cx.decision.basis == Basis::Place
+        || !cx.builds.complete
+        || !cx.builds.common
+    {
+        return None;
     }
+    let incompatible = cx.builds.incompatible.iter().copied();
+    let builds: BTreeSet<Build> =
+        incompatible.filter(|build| cx.builds.is_impossible(*build, cx.node_settings)).collect();
+    (!builds.is_empty()).then_some(builds)
+}
 
-    /// Whether the pod's RuntimeClass is unknown. It may be one with a hypervisor.
-    pub fn has_unknown_class(&self) -> bool {
-        self.input.pod.text("/spec/runtimeClassName").is_some() && self.own_runtime_class().is_none()
-    }
+/// Whether the pod's RuntimeClass is unknown. It may be one with a hypervisor.
+pub(crate) fn has_unknown_class(cx: &WorkloadContext<'_>) -> bool {
+    cx.input.pod.text("/spec/runtimeClassName").is_some() && cx.own_runtime_class().is_none()
+}
 
-    /// Whether the pod's RuntimeClass requires a build.
-    fn class_requires_build(&self) -> bool {
-        self.own_runtime_class().is_some_and(|class| class.node_selector.contains_key(WINDOWS_BUILD_LABEL))
-    }
+/// Whether the pod's RuntimeClass requires a build.
+fn class_requires_build(cx: &WorkloadContext<'_>) -> bool {
+    cx.own_runtime_class().is_some_and(|class| class.node_selector.contains_key(WINDOWS_BUILD_LABEL))
 }
 
 /// Adds a requirement to the required node affinity. Terms are alternatives, so each of them gets it; an additional term
@@ -141,14 +142,12 @@ pub(crate) fn add_build_exclusion(pod: &Pod<'_>, requirement: &Value, placed: &m
     }
 }
 
-impl WorkloadContext<'_> {
-    /// Adds the label with the build of the pod's images, if they have one.
-    pub fn add_build_label(&self, placed: &mut PlacementChanges<'_>) {
-        let Some(build) = self.builds.single() else { return };
-        if self.input.pod.label(IMAGE_BUILD_LABEL).is_none() {
-            let pointer = self.input.pod.at(&format!("/metadata/labels/{}", escape(IMAGE_BUILD_LABEL)));
-            let edit = Edit::Set { pointer, value: Value::from(build.to_string()) };
-            placed.push("its images are for this build", edit, "label");
-        }
+/// Adds the label with the build of the pod's images, if they have one.
+pub(crate) fn add_build_label(cx: &WorkloadContext<'_>, placed: &mut PlacementChanges<'_>) {
+    let Some(build) = cx.builds.single() else { return };
+    if cx.input.pod.label(IMAGE_BUILD_LABEL).is_none() {
+        let pointer = cx.input.pod.at(&format!("/metadata/labels/{}", escape(IMAGE_BUILD_LABEL)));
+        let edit = Edit::Set { pointer, value: Value::from(build.to_string()) };
+        placed.push("its images are for this build", edit, "label");
     }
 }

@@ -8,7 +8,7 @@ use crate::model::settings::NodeSettings;
 use crate::model::windows::{Build, Generation, runs_any, server_releases};
 
 /// The Windows builds that a pod's images allow.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PodBuilds<'a> {
     /// Containers whose image builds are known; other containers do not constrain the builds.
     pub known: Vec<&'a ContainerImage<'a>>,
@@ -34,14 +34,7 @@ pub(crate) fn pod_builds<'a>(
 ) -> PodBuilds<'a> {
     let known: Vec<_> = images.iter().filter(|image| !image.facts.builds.is_empty()).collect();
     if known.is_empty() {
-        return PodBuilds {
-            known,
-            hosts: BTreeSet::new(),
-            incompatible: BTreeSet::new(),
-            common: true,
-            complete: false,
-            deciding: BTreeSet::new(),
-        };
+        return PodBuilds { common: true, ..PodBuilds::default() };
     }
     let table = server_releases().filter(|release| release.kubernetes.is_some()).map(|release| release.build);
     let expected = nodes.expected_pools.iter().map(|pool| pool.build);

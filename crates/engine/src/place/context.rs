@@ -23,7 +23,7 @@ pub struct WorkloadContext<'a> {
     pub no_default: Option<NoDefault>,
     /// The Windows builds that run the images.
     pub builds: &'a PodBuilds<'a>,
-    /// The nodes of a DaemonSet that cannot run its images; see [`find_left_out_nodes`](Self::find_left_out_nodes).
+    /// The nodes of a DaemonSet that cannot run its images; see [`find_left_out_nodes`](crate::place::find_left_out_nodes).
     pub left_out: Option<&'a LeftOutNodes>,
     /// The decision annotation, if Mullion itself wrote it earlier. Others changed what differs from it now.
     pub annotation: Option<&'a DecisionAnnotation>,
@@ -55,6 +55,11 @@ impl<'a> WorkloadContext<'a> {
     /// Whether the rules check the whole pod.
     pub fn is_whole_pod(&self) -> bool {
         self.scope == CheckScope::WholePod
+    }
+
+    /// The pod's RuntimeClass, if it is known.
+    pub fn own_runtime_class(&self) -> Option<&'a RuntimeClass> {
+        self.input.pod.text("/spec/runtimeClassName").and_then(|name| self.input.snapshot.runtime_class(name))
     }
 
     /// Whether the node's build matters to the pod: not to HostProcess pods, which are processes of the host, and not
@@ -99,8 +104,8 @@ impl<'a> WorkloadContext<'a> {
         if let Some(os) = self.placed_on() {
             return of(os);
         }
-        let any = || read_os_annotation(&self.input).is_some_and(|(os, _)| os == ScopeOs::Any);
-        if !self.input.is_daemon_set() || !any() {
+        let annotation = if self.input.is_daemon_set() { read_os_annotation(&self.input) } else { None };
+        if annotation.is_none_or(|(os, _)| os != ScopeOs::Any) {
             return &[];
         }
         match self.decision.os {

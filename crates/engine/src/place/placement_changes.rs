@@ -7,28 +7,28 @@ use crate::model::{Cause, Change, Edit};
 /// Changes, and the entries for them in
 /// [`DecisionAnnotation::placed`](crate::model::DecisionAnnotation::placed).
 #[derive(Debug)]
-pub struct PlacementChanges<'a> {
+pub(crate) struct PlacementChanges<'a> {
     /// The object to change.
     object: &'a Value,
     /// In the order in which they apply.
-    pub changes: Vec<Change>,
+    pub(crate) changes: Vec<Change>,
     /// One entry for each kind of change.
-    pub words: Vec<String>,
+    pub(crate) words: Vec<String>,
 }
 
 impl<'a> PlacementChanges<'a> {
     /// An empty set of changes for `object`.
-    pub fn on(object: &'a Value) -> Self {
+    pub(crate) fn on(object: &'a Value) -> Self {
         Self { object, changes: Vec::new(), words: Vec::new() }
     }
 
     /// Adds an edit, unless a parent is of the wrong type, which the API server itself rejects.
-    pub fn push(&mut self, reason: &'static str, edit: Edit, word: impl Into<String>) {
+    pub(crate) fn push(&mut self, reason: &'static str, edit: Edit, word: impl Into<String>) {
         self.push_all(reason, edit, [word.into()]);
     }
 
     /// Adds an edit that places several things.
-    pub fn push_all(&mut self, reason: &'static str, edit: Edit, words: impl IntoIterator<Item = String>) {
+    pub(crate) fn push_all(&mut self, reason: &'static str, edit: Edit, words: impl IntoIterator<Item = String>) {
         if edit.applies_to(self.object) {
             self.changes.push(Change { cause: Cause::Placement(reason), edit });
             self.words.extend(words);

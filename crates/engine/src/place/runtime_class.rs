@@ -10,6 +10,7 @@ use crate::model::windows::{Build, release_name, server_releases};
 use crate::model::{Edit, Os};
 use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
+use crate::place::tolerations::tolerations_whitelist;
 
 /// The RuntimeClass that Mullion manages for a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,108 +41,102 @@ pub fn runtime_class_of_build<'a>(
         Some((true, found)) if found == handler => Ok(BuildRuntimeClass::Existing(name)),
         Some((true, _)) => Err(name),
     };
-    let with_handler = |name: String| judge(format!("{name}-{handler}"));
     // Only someone else can have created the second name with another handler, so it is foreign.
-    judge(plain).or_else(with_handler).unwrap_or_else(BuildRuntimeClass::Foreign)
+    judge(plain).or_else(|name| judge(format!("{name}-{handler}"))).unwrap_or_else(BuildRuntimeClass::Foreign)
 }
 
-impl<'a> WorkloadContext<'a> {
-    /// The pod's RuntimeClass, if it is known.
-    pub fn own_runtime_class(&self) -> Option<&'a RuntimeClass> {
-        self.input.pod.text("/spec/runtimeClassName").and_then(|name| self.input.snapshot.runtime_class(name))
+/// Assigns the RuntimeClass: see the modes of `place.runtimeClass`. The API server rejects a pod if the class is
+/// missing, if its selector contradicts the pod's, or if the namespace rejects its selector or tolerations. Such a
+/// class is never assigned.
+pub(crate) fn assign_runtime_class<'a>(
+    cx: &WorkloadContext<'a>,
+    placed: &mut PlacementChanges<'_>,
+) -> Option<&'a RuntimeClass> {
+    if cx.input.pod.get("/spec/runtimeClassName").is_some() || cx.input.pod.get("/spec/overhead").is_some() {
+        return None;
     }
+    let name = match cx.input.settings.runtime_class {
+        RuntimeClassMode::Never => None,
+        RuntimeClassMode::Named => cx.input.settings.runtime_class_name.clone(),
+        RuntimeClassMode::PerRelease => class_of_release(cx),
+    };
+    let name = name?;
+    let class = cx.input.snapshot.runtime_class(&name)?;
+    if !agrees(cx, class) || !lets_in(cx, class) {
+        return None;
+    }
+    let edit = Edit::Set { pointer: cx.input.pod.at("/spec/runtimeClassName"), value: Value::from(name) };
+    placed.push(
+        "the policy names it, or it is the class of the only release that can run the pod",
+        edit,
+        "runtimeClassName",
+    );
+    Some(class)
+}
 
-    /// Assigns the RuntimeClass: see the modes of `place.runtimeClass`. The API server rejects a pod if the class is
-    /// missing, if its selector contradicts the pod's, or if the namespace rejects its selector or tolerations. Such a
-    /// class is never assigned.
-    pub fn assign_runtime_class(&self, placed: &mut PlacementChanges<'_>) -> Option<&'a RuntimeClass> {
-        if self.input.pod.get("/spec/runtimeClassName").is_some() || self.input.pod.get("/spec/overhead").is_some() {
-            return None;
+/// Whether a class's nodeSelector leaves nodes for a Windows pod: it excludes nothing that the pod selects or gets.
+fn agrees(cx: &WorkloadContext<'_>, class: &RuntimeClass) -> bool {
+    let given = |key: &str, value: &str| match key {
+        OS_LABEL => value == Os::Windows.name(),
+        WINDOWS_BUILD_LABEL if !class.is_hypervisor() => {
+            let wanted = cx.builds.single().filter(|_| cx.input.settings.build == BuildMode::Exact);
+            wanted.is_none_or(|build| build.to_string() == value)
+                && !cx.builds.incompatible.iter().any(|build| build.to_string() == value)
         }
-        let name = match self.input.settings.runtime_class {
-            RuntimeClassMode::Never => None,
-            RuntimeClassMode::Named => self.input.settings.runtime_class_name.clone(),
-            RuntimeClassMode::PerRelease => self.class_of_release(),
-        };
-        let name = name?;
-        let class = self.input.snapshot.runtime_class(&name)?;
-        if !self.agrees(class) || !self.lets_in(class) {
-            return None;
-        }
-        let edit = Edit::Set { pointer: self.input.pod.at("/spec/runtimeClassName"), value: Value::from(name) };
-        placed.push(
-            "the policy names it, or it is the class of the only release that can run the pod",
-            edit,
-            "runtimeClassName",
-        );
-        Some(class)
-    }
+        _ => true,
+    };
+    class.node_selector.iter().all(|(key, value)| given(key, value))
+        && node_constraints::admits(&cx.input.pod, &class.node_selector)
+}
 
-    /// Whether a class's nodeSelector leaves nodes for a Windows pod: it excludes nothing that the pod selects or gets.
-    fn agrees(&self, class: &RuntimeClass) -> bool {
-        let given = |key: &str, value: &str| match key {
-            OS_LABEL => value == Os::Windows.name(),
-            WINDOWS_BUILD_LABEL if !class.is_hypervisor() => {
-                let wanted = self.builds.single().filter(|_| self.input.settings.build == BuildMode::Exact);
-                wanted.is_none_or(|build| build.to_string() == value)
-                    && !self.builds.incompatible.iter().any(|build| build.to_string() == value)
-            }
-            _ => true,
-        };
-        class.node_selector.iter().all(|(key, value)| given(key, value))
-            && node_constraints::admits(&self.input.pod, &class.node_selector)
-    }
+/// Whether the namespace admits the selector and the tolerations of the class.
+fn lets_in(cx: &WorkloadContext<'_>, class: &RuntimeClass) -> bool {
+    let whitelist = tolerations_whitelist(cx);
+    let tolerations = class.tolerations.parsed();
+    let mut selector = class.node_selector.iter();
+    selector.all(|(key, value)| namespace_restrictions::contradiction(cx.input.namespace, key, value).is_none())
+        && tolerations.is_some_and(|all| !all.iter().any(|one| whitelist.rejects(one)))
+}
 
-    /// Whether the namespace admits the selector and the tolerations of the class.
-    fn lets_in(&self, class: &RuntimeClass) -> bool {
-        let rejected = |(key, value): (&String, &String)| self.contradiction(key, value).is_some();
-        let whitelist = self.whitelist();
-        let tolerations = class.tolerations.parsed();
-        !class.node_selector.iter().any(rejected)
-            && tolerations.is_some_and(|all| !all.iter().any(|one| whitelist.rejects(one)))
-    }
-
-    /// `mullion-windows-<release>`, if exactly one server release can run the pod (or the policy requires equality), a
-    /// live node has that build, and the class is Mullion's.
-    fn class_of_release(&self) -> Option<String> {
-        let build = if self.input.settings.build == BuildMode::Exact {
-            self.builds.single()?
-        } else {
-            let mut servers = self.builds.hosts.iter().filter(|host| {
-                server_releases().any(|release| release.build == **host)
-                    || self.node_settings.releases.iter().any(|release| release.build == **host)
-            });
-            let only = servers.next()?;
-            if servers.next().is_some() {
-                return None;
-            }
-            *only
-        };
-        // A class is for one build, so it is not assigned while a node of another build, such as Windows 11, can run
-        // the pod too. A node must also satisfy the pod's constraints; a virtual node, or a pool at zero, has no build.
-        if namespace_restrictions::unusable_selector(self.input.namespace).is_some() {
-            return None;
-        }
-        let required = NodeConstraints::of(
-            &self.input.pod,
-            namespace_restrictions::node_selector(self.input.namespace).map(|(_, key, value)| (key, value)),
-        );
-        let live = self.input.snapshot.nodes.as_ref().is_some_and(|nodes| {
-            let exact = self.input.settings.build == BuildMode::Exact;
-            let others =
-                || nodes.windows_builds().iter().any(|other| *other != build && self.builds.hosts.contains(other));
-            let fits = |node: &Node| node.build == Some(build) && required.fit(node);
-            nodes.windows_builds().contains(&build)
-                && required.comparable_with(nodes)
-                && (required.is_empty() || nodes.samples(required.keys()).any(fits))
-                && (exact || !others())
+/// `mullion-windows-<release>`, if exactly one server release can run the pod (or the policy requires equality), a
+/// live node has that build, and the class is Mullion's.
+fn class_of_release(cx: &WorkloadContext<'_>) -> Option<String> {
+    let build = if cx.input.settings.build == BuildMode::Exact {
+        cx.builds.single()?
+    } else {
+        let mut servers = cx.builds.hosts.iter().filter(|host| {
+            server_releases().any(|release| release.build == **host)
+                || cx.node_settings.releases.iter().any(|release| release.build == **host)
         });
-        let class = runtime_class_of_build(build, self.node_settings, |name| {
-            self.input.snapshot.runtime_class(name).map(|class| (class.ours, class.handler.as_str()))
-        });
-        match class {
-            BuildRuntimeClass::Existing(name) if live => Some(name),
-            _ => None,
+        let only = servers.next()?;
+        if servers.next().is_some() {
+            return None;
         }
+        *only
+    };
+    // A class is for one build, so it is not assigned while a node of another build, such as Windows 11, can run
+    // the pod too. A node must also satisfy the pod's constraints; a virtual node, or a pool at zero, has no build.
+    if namespace_restrictions::unusable_selector(cx.input.namespace).is_some() {
+        return None;
+    }
+    let required = NodeConstraints::of(
+        &cx.input.pod,
+        namespace_restrictions::node_selector(cx.input.namespace).map(|(_, key, value)| (key, value)),
+    );
+    let live = cx.input.snapshot.nodes.as_ref().is_some_and(|nodes| {
+        let exact = cx.input.settings.build == BuildMode::Exact;
+        let others = || nodes.windows_builds().iter().any(|other| *other != build && cx.builds.hosts.contains(other));
+        let fits = |node: &Node| node.build == Some(build) && required.fit(node);
+        nodes.windows_builds().contains(&build)
+            && required.comparable_with(nodes)
+            && (required.is_empty() || nodes.samples(required.keys()).any(fits))
+            && (exact || !others())
+    });
+    let class = runtime_class_of_build(build, cx.node_settings, |name| {
+        cx.input.snapshot.runtime_class(name).map(|class| (class.ours, class.handler.as_str()))
+    });
+    match class {
+        BuildRuntimeClass::Existing(name) if live => Some(name),
+        _ => None,
     }
 }

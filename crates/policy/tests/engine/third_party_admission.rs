@@ -41,9 +41,9 @@ impl RequestCourse {
 /// both once more if `again` is set (`reinvocationPolicy: IfNeeded`), and then /validate.
 fn course(object: &Value, other: OtherWebhook, [mullion_again, other_again]: [bool; 2]) -> RequestCourse {
     let (snapshot, policies) = (snapshot(), PolicySet::default());
-    let review_at = |object: &Value, at_validate| {
+    let review_at = |object: &Value, endpoint| {
         let request = ReviewRequest {
-            at_validate,
+            endpoint,
             ..ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "default", object })
         };
         review(&request, &snapshot, &policies)
@@ -52,7 +52,7 @@ fn course(object: &Value, other: OtherWebhook, [mullion_again, other_again]: [bo
     let mut mutate = Vec::new();
     for round in [[true, true], [mullion_again, other_again]] {
         if round[0] {
-            let response = respond(&review_at(&stored, false), &stored, Endpoint::Mutate);
+            let response = respond(&review_at(&stored, Endpoint::Mutate), &stored, Endpoint::Mutate);
             json_patch::patch(&mut stored, &response.patch).unwrap();
             mutate.push(response);
         }
@@ -60,7 +60,7 @@ fn course(object: &Value, other: OtherWebhook, [mullion_again, other_again]: [bo
             other(&mut stored);
         }
     }
-    let last = review_at(&stored, true);
+    let last = review_at(&stored, Endpoint::Validate);
     let validate = respond(&last, &stored, Endpoint::Validate);
     RequestCourse { mutate, last, validate, stored }
 }
@@ -321,12 +321,7 @@ fn what_others_remove_from_a_template_is_reported() {
     let judge = |object: &Value, old: Option<&Value>, endpoint, policies: &PolicySet| {
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
         let workload = WorkloadObject { kind: WorkloadKind::DaemonSet, namespace: "default", object };
-        let request = ReviewRequest {
-            operation,
-            old,
-            at_validate: endpoint == Endpoint::Validate,
-            ..ReviewRequest::creation(workload)
-        };
+        let request = ReviewRequest { operation, old, endpoint, ..ReviewRequest::creation(workload) };
         respond(&review(&request, &snapshot, policies), object, endpoint)
     };
     let enforcing = PolicySet::default();

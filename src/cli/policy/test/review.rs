@@ -50,7 +50,11 @@ pub(crate) fn review_object(
             field: finding.path.clone(),
             message: finding.message_with_help(),
         };
-        creation.denial = Some(Denial { message: lines.join("\n"), causes: decided.denials().map(cause).collect() });
+        creation.denial = Some(Denial {
+            message: lines.join("\n"),
+            causes: decided.denials().map(cause).collect(),
+            ..Denial::default()
+        });
     }
     let pod = creation.denial.is_none().then(|| pod(kind, namespace, &creation.stored)).flatten().map(|pod| {
         let pod = WorkloadObject { kind: WorkloadKind::Pod, namespace, object: &pod };

@@ -1,8 +1,8 @@
 //! The outcomes that metrics count.
 
 use crate::admission::finding_outcome::FindingOutcome;
-use crate::admission::response::endpoint::Endpoint;
 use crate::admission::response::review_outcomes::ReviewOutcomes;
+use crate::model::Endpoint;
 use crate::model::Os;
 use crate::rules::Finding;
 

@@ -1,5 +1,6 @@
 //! Denials: what is wrong and how to change it, for people and for machines.
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::admission::request_category::{RequestCategory, built_in_owner};
@@ -19,23 +20,36 @@ const NAME_LIMIT: usize = 253;
 const TOO_MANY: &str = "FieldValueTooMany";
 
 /// A denial with the denied findings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Denial {
+    /// The status of the response.
+    pub status: DenialStatus,
     /// For people: each finding in full.
     pub message: String,
     /// For machines: `status.details.causes`.
     pub causes: Vec<DenialCause>,
 }
 
+/// The status of a denial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DenialStatus {
+    /// 403: the object is well-formed, but denied.
+    #[default]
+    Forbidden,
+    /// 422: a value in the object is invalid. `kubectl` prints the causes one below the other, and `kubectl edit` opens
+    /// the file again with them at the top. For a 403 it prints the message after the whole patch.
+    Invalid,
+}
+
 /// One entry of `status.details.causes`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DenialCause {
     /// The cause's `reason`: a rule code, [`RESIZE_REASON`], or a reason of Kubernetes.
     pub reason: &'static str,
-    /// The cause's `field`: an API field path.
-    pub field: String,
     /// The finding's message and help.
     pub message: String,
+    /// The cause's `field`: an API field path.
+    pub field: String,
 }
 
 /// The denial for `denied` findings of `object`.
@@ -63,7 +77,7 @@ pub(crate) fn denial(review: &Review, object: &Value, denied: Vec<&Finding>, siz
         field: size.shorten(finding.path.clone()),
         message: size.shorten(finding.message_with_help()),
     });
-    Denial { message, causes: causes.collect() }
+    Denial { message, causes: causes.collect(), ..Denial::default() }
 }
 
 /// The kind of the object whose author decides about the operating system of the pod; `None` if the pod already exists.
@@ -94,7 +108,7 @@ pub(crate) fn resize_denial(object: &Value, why: &str) -> Denial {
     let cause = DenialCause { reason: RESIZE_REASON, field: "spec.containers".to_owned(), message: why.to_owned() };
     let name = member(object, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let message = format!("pod {} cannot be resized: {why}", shorten(name, NAME_LIMIT));
-    Denial { message, causes: vec![cause] }
+    Denial { message, causes: vec![cause], ..Denial::default() }
 }
 
 /// The denial of an object that needs a larger patch than a response may contain. It has more than four thousand
@@ -109,7 +123,8 @@ pub(crate) fn unsent_patch_denial(review: &Review, object: &Value, operations: u
         thousands(operations)
     );
     let cause = DenialCause { reason: TOO_MANY, field: "spec".to_owned(), message: why.clone() };
-    Denial { message: format!("{} cannot be changed: {why}", name_of(review, object)), causes: vec![cause] }
+    let message = format!("{} cannot be changed: {why}", name_of(review, object));
+    Denial { message, causes: vec![cause], ..Denial::default() }
 }
 
 /// `Deployment web`: if you apply a file with many objects, only this name identifies the object. For a generated name

@@ -6,7 +6,6 @@
 mod audit_annotations;
 mod counted_outcome;
 mod denial;
-mod endpoint;
 mod respond;
 mod response_size;
 mod review_outcomes;
@@ -16,7 +15,6 @@ mod warnings;
 
 pub use audit_annotations::AUDIT_LIMIT;
 pub use counted_outcome::CountedOutcome;
-pub use denial::{Denial, DenialCause};
-pub use endpoint::Endpoint;
+pub use denial::{Denial, DenialCause, DenialStatus};
 pub use respond::{ReviewResponse, respond, respond_in_full};
 pub use warnings::WARNING_LIMIT;

@@ -11,11 +11,11 @@ use crate::admission::request_category::RequestCategory;
 use crate::admission::response::audit_annotations::audit_annotations;
 use crate::admission::response::counted_outcome::{CountedOutcome, count_findings, count_placement};
 use crate::admission::response::denial::{Denial, denial, resize_denial, unsent_patch_denial};
-use crate::admission::response::endpoint::Endpoint;
 use crate::admission::response::response_size::{MEASURED_OPERATIONS, ResponseSize, is_sendable};
 use crate::admission::response::review_outcomes::ReviewOutcomes;
 use crate::admission::response::warnings::{WARNING_LIMIT, unsent_patch_warning, warnings};
 use crate::admission::review::Review;
+use crate::model::Endpoint;
 use crate::model::json_pointer::{escape, member};
 use crate::model::names::FINDINGS_LABEL;
 use crate::model::settings::{Denials, Mode, TemplateDenials};
@@ -39,6 +39,8 @@ pub struct ReviewResponse {
     /// Audit annotations: key without prefix, value. Each value is at most
     /// [`AUDIT_LIMIT`](crate::admission::AUDIT_LIMIT) bytes long.
     pub audit: BTreeMap<&'static str, String>,
+    /// The rules with findings, by code, each once.
+    pub rules: Vec<&'static str>,
     /// The outcomes to count at this endpoint: the code of each finding that has an outcome here.
     pub outcomes: Vec<(&'static str, CountedOutcome)>,
     /// The outcome to count for the placement, at this endpoint.
@@ -59,6 +61,11 @@ pub fn respond_in_full(review: &Review, object: &Value, endpoint: Endpoint) -> R
 
 fn response(review: &Review, object: &Value, endpoint: Endpoint, size: ResponseSize) -> ReviewResponse {
     let mut response = ReviewResponse::default();
+    for finding in &review.findings {
+        if !response.rules.contains(&finding.code) {
+            response.rules.push(finding.code);
+        }
+    }
     let audit_only = review.settings.mode == Mode::Audit;
     match review.category {
         RequestCategory::Skipped(_) | RequestCategory::OtherUpdate => return response,

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::admission::finding_outcome::{FindingOutcome, outcome_of};
-use crate::admission::response::endpoint::Endpoint;
 use crate::admission::review::Review;
+use crate::model::Endpoint;
 use crate::model::settings::Mode;
 use crate::model::{Cause, Edit};
 use crate::rules::Finding;

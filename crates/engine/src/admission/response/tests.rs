@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::admission::response::audit_annotations::AUDIT_LIMIT;
 use crate::admission::response::counted_outcome::CountedOutcome;
-use crate::admission::response::endpoint::Endpoint;
 use crate::admission::response::respond::{ReviewResponse, respond, respond_in_full};
 use crate::admission::response::response_size::{FINDING_LIMIT, MOST_FINDINGS};
 use crate::admission::response::warnings::WARNING_LIMIT;
 use crate::admission::{RequestCategory, Review};
+use crate::model::Endpoint;
 use crate::model::settings::{Action, Denials, Mode, Settings, TemplateDenials};
 use crate::model::{Basis, Cause, Change, Edit, Evidence, EvidenceOs, EvidenceSource, Os, OsDecision, WorkloadKind};
 use crate::rules::{Finding, RejectedBy, Rule, find};

@@ -8,43 +8,31 @@ use crate::detect::image_names::{repository, tag};
 use crate::model::image::{ImageOs, ImageRef};
 use crate::model::windows::Build;
 
-/// The part of a name that decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum NameSource {
-    /// A word of the tag, alone or together with the repository.
-    Tag,
-    /// The repository alone.
-    Repository,
-    /// Nothing: the operating system is unknown.
-    None,
-}
-
 /// The facts in a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NameFacts {
+pub(crate) struct NameFacts {
     /// Operating systems.
-    pub os: ImageOs,
+    pub(crate) os: ImageOs,
     /// Windows builds; empty if unknown, if there are several, or if the image runs on any build.
-    pub builds: Vec<Build>,
-    /// The part of the name they come from.
-    pub source: NameSource,
+    pub(crate) builds: Vec<Build>,
+    /// The part of the name they come from; [`ImageSource::None`]: the operating system is unknown.
+    pub(crate) source: ImageSource,
 }
 
 impl NameFacts {
     /// The facts of a name that contains no evidence.
-    pub const UNKNOWN: Self = Self { os: ImageOs::Unknown, builds: Vec::new(), source: NameSource::None };
+    const UNKNOWN: Self = Self { os: ImageOs::Unknown, builds: Vec::new(), source: ImageSource::None };
 
-    const fn new(os: ImageOs, source: NameSource) -> Self {
+    const fn new(os: ImageOs, source: ImageSource) -> Self {
         Self { os, builds: Vec::new(), source }
     }
 
-    fn windows(build: Option<Build>, source: NameSource) -> Self {
+    fn windows(build: Option<Build>, source: ImageSource) -> Self {
         Self { os: ImageOs::Windows, builds: build.into_iter().collect(), source }
     }
 }
 
-/// The source of an image's operating system: a [`NameSource`], or one that takes precedence over names.
+/// The source of an image's operating system. The first two take precedence over names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageSource {
@@ -52,9 +40,9 @@ pub enum ImageSource {
     Policy,
     /// The registry.
     Registry,
-    /// The image's tag.
+    /// A word of the tag, alone or together with the repository.
     Tag,
-    /// The image's repository.
+    /// The repository alone.
     Repository,
     /// Nothing.
     None,
@@ -73,16 +61,6 @@ impl ImageSource {
     }
 }
 
-impl From<NameSource> for ImageSource {
-    fn from(source: NameSource) -> Self {
-        match source {
-            NameSource::Tag => Self::Tag,
-            NameSource::Repository => Self::Repository,
-            NameSource::None => Self::None,
-        }
-    }
-}
-
 /// One line of `mullion image -o json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImageRow<'a> {
@@ -96,11 +74,6 @@ pub struct ImageRow<'a> {
     pub source: ImageSource,
 }
 
-/// The facts in the text of a pod's `image`; a text that is not a reference contains none.
-pub fn from_text(text: &str) -> NameFacts {
-    ImageRef::parse(text).map_or(NameFacts::UNKNOWN, |image| from_name(&image))
-}
-
 /// The facts in a name, without a look-up in the registry.
 ///
 /// Only a word of the tag decides for Linux. A tag beside a digest counts as if there were no digest: the digest
@@ -109,23 +82,25 @@ pub(crate) fn from_name(image: &ImageRef<'_>) -> NameFacts {
     let known = repository::find(image);
     let reading = read_tag(image, known);
     match reading.os {
-        TagOs::Linux => return NameFacts::new(ImageOs::Linux, NameSource::Tag),
-        TagOs::Both => return NameFacts::new(ImageOs::Multi, NameSource::Tag),
+        TagOs::Linux => return NameFacts::new(ImageOs::Linux, ImageSource::Tag),
+        TagOs::Both => return NameFacts::new(ImageOs::Multi, ImageSource::Tag),
         TagOs::Silent | TagOs::Windows => {}
     }
     match known {
         Some(RepositoryOs::Decoy) => NameFacts::UNKNOWN,
         Some(RepositoryOs::Windows { untagged, path, .. }) => in_windows_repository(image, reading, untagged, path),
         Some(RepositoryOs::WindowsIfReleased) if reading.build.is_some() => {
-            NameFacts::windows(reading.build, NameSource::Tag)
+            NameFacts::windows(reading.build, ImageSource::Tag)
         }
         _ if reading.os == TagOs::Windows && !(reading.bare && repository::is_toolchain(image)) => {
-            NameFacts::windows(reading.build, NameSource::Tag)
+            NameFacts::windows(reading.build, ImageSource::Tag)
         }
-        _ if reading.hint && repository::hint_is_proof(image) => NameFacts::windows(reading.build, NameSource::Tag),
-        Some(RepositoryOs::Multi) if !is_linux_variant(image) => NameFacts::new(ImageOs::Multi, NameSource::Repository),
+        _ if reading.hint && repository::hint_is_proof(image) => NameFacts::windows(reading.build, ImageSource::Tag),
+        Some(RepositoryOs::Multi) if !is_linux_variant(image) => {
+            NameFacts::new(ImageOs::Multi, ImageSource::Repository)
+        }
         Some(RepositoryOs::MultiUpTo(last)) if image.tag().and_then(major).is_some_and(|major| major <= last) => {
-            NameFacts::new(ImageOs::Multi, NameSource::Repository)
+            NameFacts::new(ImageOs::Multi, ImageSource::Repository)
         }
         Some(RepositoryOs::Multi | RepositoryOs::MultiUpTo(_) | RepositoryOs::WindowsIfReleased) | None => {
             NameFacts::UNKNOWN
@@ -139,7 +114,7 @@ fn read_tag(image: &ImageRef<'_>, known: Option<RepositoryOs>) -> Reading {
         Some(RepositoryOs::WindowsIfReleased) => Context::BaseImage,
         _ => Context::Other,
     };
-    tag::read(image.tag().unwrap_or_default(), context)
+    tag::read_words(image.tag().unwrap_or_default(), context)
 }
 
 fn in_windows_repository(
@@ -150,8 +125,11 @@ fn in_windows_repository(
 ) -> NameFacts {
     let floating = image.digest().is_none() && image.tag().is_none_or(|tag| tag == "latest");
     let by_repository = path.or(if floating { untagged } else { None });
-    let source =
-        if reading.os == TagOs::Windows || reading.build.is_some() { NameSource::Tag } else { NameSource::Repository };
+    let source = if reading.os == TagOs::Windows || reading.build.is_some() {
+        ImageSource::Tag
+    } else {
+        ImageSource::Repository
+    };
     NameFacts::windows(reading.build.or(by_repository), source)
 }
 
@@ -160,8 +138,8 @@ fn in_windows_repository(
 const LINUX_VARIANTS: &[&str] = &["slim", "scratch", "oracle"];
 
 fn is_linux_variant(image: &ImageRef<'_>) -> bool {
-    let is_one = |word: &str| LINUX_VARIANTS.iter().any(|variant| variant.eq_ignore_ascii_case(word));
-    image.tag().is_some_and(|tag| tag.split('-').any(is_one))
+    let mut words = image.tag().into_iter().flat_map(|tag| tag.split('-'));
+    words.any(|word| LINUX_VARIANTS.iter().any(|variant| variant.eq_ignore_ascii_case(word)))
 }
 
 /// The major version of a tag that consists only of a version: `6.0`, `7.0.20`.
@@ -179,6 +157,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn from_text(text: &str) -> NameFacts {
+        ImageRef::parse(text).map_or(NameFacts::UNKNOWN, |image| from_name(&image))
+    }
 
     #[rustfmt::skip]
     const TRAPS: &[(&str, ImageOs, &[u32])] = &[
@@ -302,7 +284,7 @@ mod tests {
             let answer = from_text(text);
             let builds: Vec<_> = builds.iter().copied().map(Build::new).collect();
             assert_eq!((answer.os, &answer.builds), (os, &builds), "{text}");
-            assert_eq!(answer.os == Unknown, answer.source == NameSource::None, "{text}");
+            assert_eq!(answer.os == Unknown, answer.source == ImageSource::None, "{text}");
         }
     }
 
@@ -341,14 +323,14 @@ mod tests {
     #[test]
     fn sources() {
         let cases = [
-            ("mcr.microsoft.com/windows/servercore:ltsc2022", NameSource::Tag),
-            ("mcr.microsoft.com/windows/servercore:1809", NameSource::Tag),
-            ("mcr.microsoft.com/windows/servercore/iis", NameSource::Repository),
-            ("microsoft/nanoserver", NameSource::Repository),
-            ("golang:1", NameSource::Repository),
-            ("golang:1-alpine", NameSource::Tag),
-            ("x:1-linux-windows", NameSource::Tag),
-            ("nginx", NameSource::None),
+            ("mcr.microsoft.com/windows/servercore:ltsc2022", ImageSource::Tag),
+            ("mcr.microsoft.com/windows/servercore:1809", ImageSource::Tag),
+            ("mcr.microsoft.com/windows/servercore/iis", ImageSource::Repository),
+            ("microsoft/nanoserver", ImageSource::Repository),
+            ("golang:1", ImageSource::Repository),
+            ("golang:1-alpine", ImageSource::Tag),
+            ("x:1-linux-windows", ImageSource::Tag),
+            ("nginx", ImageSource::None),
         ];
         for (text, source) in cases {
             assert_eq!(from_text(text).source, source, "{text}");
@@ -359,7 +341,7 @@ mod tests {
     fn rows_serialise_as_the_command_prints_them() {
         let row = |reference| {
             let NameFacts { os, builds, source } = from_text(reference);
-            serde_json::to_string(&ImageRow { reference, os, builds, source: source.into() }).unwrap()
+            serde_json::to_string(&ImageRow { reference, os, builds, source }).unwrap()
         };
         let text = "mcr.microsoft.com/windows/servercore:ltsc2022";
         assert_eq!(

@@ -256,7 +256,7 @@ struct Scan {
 }
 
 /// Reads a tag.
-pub(crate) fn read(tag: &str, context: Context) -> Reading {
+pub(crate) fn read_words(tag: &str, context: Context) -> Reading {
     let mut scan = Scan {
         context,
         linux: false,
@@ -414,7 +414,7 @@ mod tests {
 
     fn check(context: Context, cases: &[(&str, TagOs, Option<u32>)]) {
         for &(tag, os, build) in cases {
-            let reading = read(tag, context);
+            let reading = read_words(tag, context);
             assert_eq!((reading.os, reading.build), (os, build.map(Build::new)), "{tag}");
         }
     }
@@ -548,10 +548,10 @@ mod tests {
     #[test]
     fn hints_are_reported() {
         for tag in ["win-fix", "6.8.0-main-03-12-2024-abc-win", "WIN", "v1-hp", "hpc-1.2"] {
-            assert!(read(tag, Context::Other).hint, "{tag}");
+            assert!(read_words(tag, Context::Other).hint, "{tag}");
         }
         for tag in ["window", "winter", "hp2", "twin"] {
-            assert!(!read(tag, Context::Other).hint, "{tag}");
+            assert!(!read_words(tag, Context::Other).hint, "{tag}");
         }
     }
 
@@ -559,19 +559,19 @@ mod tests {
         #[test]
         fn any_text_has_a_result(tag in ".*", near in "(win|windows|ltsc|10|0|17763|2022|é|[-._]){0,9}") {
             for text in [&tag, &near] {
-                let _: Reading = read(text, Context::Other);
-                let _: Reading = read(text, Context::BaseImage);
+                let _: Reading = read_words(text, Context::Other);
+                let _: Reading = read_words(text, Context::BaseImage);
             }
         }
 
         #[test]
         fn case_never_matters(tag in "(windows|win|ltsc|ltsc2022|20h2|1809|nanoserver|linux|alpine|hp|[-._]){0,9}") {
-            prop_assert_eq!(read(&tag, Context::Other), read(&tag.to_ascii_uppercase(), Context::Other));
+            prop_assert_eq!(read_words(&tag, Context::Other), read_words(&tag.to_ascii_uppercase(), Context::Other));
         }
 
         #[test]
         fn numbers_alone_are_never_windows(tag in "v?[0-9]{1,4}([._-][0-9]{1,4}){0,3}") {
-            prop_assert_eq!(read(&tag, Context::Other).os, TagOs::Silent);
+            prop_assert_eq!(read_words(&tag, Context::Other).os, TagOs::Silent);
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn unusable_selector(namespace: Option<&Namespace>) -> Option<(&'stat
 
 /// Why a namespace does not admit a pair of a pod's nodeSelector, with the annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Contradiction<'n> {
+pub(crate) enum Contradiction<'n> {
     /// Its selector requires this other value: then the pod is rejected.
     Requires(&'static str, &'n Arc<NodeSelector>, &'n str),
     /// What it requires is unknown.

@@ -13,7 +13,7 @@ use crate::model::names::{OS_LABEL, OS_LABELS, TOLERATIONS_WHITELIST_ANNOTATION,
 use crate::model::settings::BuildMode;
 use crate::model::text::{list, shown};
 use crate::model::{Basis, DetectedOs, Os};
-use crate::place::WorkloadContext;
+use crate::place::{WorkloadContext, lacks_node_selector, missing_tolerations, tolerations_whitelist, wants_build};
 use crate::rules::finding::Finding;
 use crate::rules::help::Help;
 use crate::rules::rule::Rule;
@@ -26,7 +26,7 @@ pub(crate) fn node_selector(cx: &WorkloadContext<'_>, rule: &'static Rule, out: 
     let Some(namespace) = cx.input.namespace.filter(|_| cx.decision.os != DetectedOs::Conflict) else { return };
     let unusable = namespace_restrictions::unusable_selector(Some(namespace));
     if let Some((annotation, why)) = unusable
-        && (cx.is_windows() || given(cx).is_some_and(|os| cx.lacks_node_selector(os)))
+        && (cx.is_windows() || given(cx).is_some_and(|os| lacks_node_selector(cx, os)))
     {
         let message = format!("the namespace's node selector {why}, so none is added");
         let mut found = cx.finding(rule, cx.input.pod.at("/spec/nodeSelector"), message);
@@ -40,7 +40,9 @@ pub(crate) fn node_selector(cx: &WorkloadContext<'_>, rule: &'static Rule, out: 
     // `what` returns a message with the value that the namespace requires. The messages are short, because a warning
     // has 120 characters.
     let mut add = |pointer: &str, key: &str, value: &str, what: &dyn Fn(&str) -> String| {
-        let Some(Contradiction::Requires(annotation, selector, required)) = cx.contradiction(key, value) else {
+        let Some(Contradiction::Requires(annotation, selector, required)) =
+            namespace_restrictions::contradiction(cx.input.namespace, key, value)
+        else {
             return;
         };
         let mut found = cx.finding(rule, cx.input.pod.at(pointer), what(&shown(required)));
@@ -60,7 +62,7 @@ pub(crate) fn node_selector(cx: &WorkloadContext<'_>, rule: &'static Rule, out: 
             });
         }
     }
-    if let Some(os) = given(cx).filter(|os| cx.lacks_node_selector(*os)) {
+    if let Some(os) = given(cx).filter(|os| lacks_node_selector(cx, *os)) {
         let added = |required: &str| {
             format!("the namespace requires {OS_LABEL}={required}, so {OS_LABEL}={} is not added", os.name())
         };
@@ -82,12 +84,12 @@ pub(crate) fn node_selector(cx: &WorkloadContext<'_>, rule: &'static Rule, out: 
 
 /// Findings of `namespace-tolerations`.
 pub(crate) fn tolerations(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
-    let whitelist = cx.whitelist();
+    let whitelist = tolerations_whitelist(cx);
     if whitelist == TolerationsWhitelist::Anything {
         return;
     }
     let missing: Vec<Value> = given(cx)
-        .map(|os| cx.missing_tolerations(os))
+        .map(|os| missing_tolerations(cx, os))
         .unwrap_or_default()
         .into_iter()
         .map(|missing| missing.value)
@@ -138,7 +140,7 @@ fn exact_build(cx: &WorkloadContext<'_>) -> Option<String> {
         && cx.input.settings.build == BuildMode::Exact
         && cx.input.pod.text("/spec/nodeName").is_none()
         && cx.build_matters()
-        && cx.wants_build();
+        && wants_build(cx);
     cx.builds.single().filter(|_| required).map(|build| build.to_string())
 }
 

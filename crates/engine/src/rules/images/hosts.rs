@@ -11,7 +11,7 @@ use crate::model::scheduling::{NodeConstraints, admits};
 use crate::model::settings::BuildMode;
 use crate::model::text::list;
 use crate::model::windows::{Build, LTSC_NAMES, is_image_build, known_host_builds, release_name};
-use crate::place::{WorkloadContext, runs_on};
+use crate::place::{WorkloadContext, runs_on, wants_build};
 use crate::rules::finding::Finding;
 use crate::rules::images::proposal::{ImageChange, Proposal, fleet, reference, runnable, such_as};
 use crate::rules::images::selected_builds::build_requirements;
@@ -66,7 +66,7 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
     let equal = cx.builds.single().filter(|own| {
         let own = || own.to_string();
         exact
-            && (cx.wants_build()
+            && (wants_build(cx)
                 || cx
                     .input
                     .pod

@@ -5,7 +5,7 @@ use crate::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL};
 use crate::model::scheduling::node_constraints;
 use crate::model::settings::{Action, Mode, OsFieldMode};
 use crate::model::{BUILD, DecisionAnnotation, Os};
-use crate::place::{MissingToleration, WorkloadContext};
+use crate::place::{MissingToleration, WorkloadContext, missing_tolerations, tolerations_whitelist, wants_build};
 use crate::rules::finding::Finding;
 use crate::rules::rule::{OTHERS, Rule};
 
@@ -34,13 +34,13 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
         let key = if became == CHANGED { format!("/{}", escape(OS_LABEL)) } else { String::new() };
         add(&format!("/spec/nodeSelector{key}"), &format!("set {OS_LABEL}: {}", os.name()), became);
     }
-    let whitelist = cx.whitelist();
-    for MissingToleration { value, word, .. } in cx.missing_tolerations(os) {
+    let whitelist = tolerations_whitelist(cx);
+    for MissingToleration { value, word, .. } in missing_tolerations(cx, os) {
         if own.has_placed(&word) && !whitelist.rejects(&value) {
             add("/spec/tolerations", &format!("added {word}"), REMOVED);
         }
     }
-    if own.has_placed(BUILD) && cx.wants_build() && !node_constraints::constrains(&cx.input.pod, WINDOWS_BUILD_LABEL) {
+    if own.has_placed(BUILD) && wants_build(cx) && !node_constraints::constrains(&cx.input.pod, WINDOWS_BUILD_LABEL) {
         add("/spec/affinity", "kept it off nodes that cannot run its images", REMOVED);
     }
     if own.has_placed("runtimeClassName") && cx.input.pod.get("/spec/runtimeClassName").is_none() {
