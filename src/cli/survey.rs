@@ -12,7 +12,8 @@ use crate::cli::inventory;
 use crate::cli::inventory::InventoryArgs;
 use crate::cli::io_handles::{Io, terminal_width};
 use crate::cli::outcome::Outcome;
-use crate::report::survey::{Explanation, SurveyFormat, SurveyOptions, write};
+use crate::report::survey::{Explanation, write};
+use crate::report::{RenderOptions, ReportFormat};
 
 /// Arguments of `survey`.
 #[derive(Debug, Clone, Args)]
@@ -28,8 +29,8 @@ pub struct SurveyArgs {
     #[command(flatten)]
     pub input: InventoryArgs,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = SurveyFormat::Text)]
-    pub output: SurveyFormat,
+    #[arg(short, long, value_enum, default_value_t = ReportFormat::Text)]
+    pub output: ReportFormat,
     /// Print every finding and every workload (with -o text or markdown)
     #[arg(long)]
     pub details: bool,
@@ -97,15 +98,9 @@ fn print(
     };
     let report = shown(report)?;
     let comparison = earlier.map(shown).transpose()?.map(|earlier| compare(&earlier, &report));
-    let explanations = explanations();
-    let options = SurveyOptions {
-        details: args.details,
-        colour: io.colour_stdout,
-        width: terminal_width().unwrap_or(SurveyOptions::default().width),
-        comparison: comparison.as_ref(),
-        explanations: &explanations,
-    };
-    Ok(write(&report, args.output, &options, io.stdout)?)
+    let width = terminal_width().unwrap_or(RenderOptions::default().width);
+    let options = RenderOptions { details: args.details, colour: io.colour_stdout, width };
+    Ok(write(&report, comparison.as_ref(), &explanations(), args.output, options, io.stdout)?)
 }
 
 /// The pages of all findings.

@@ -1,7 +1,7 @@
 //! Texts about an inventory that the reports of a survey and of a plan share.
 
 use jiff::civil::Date;
-use mullion_engine::model::text::{counted, list, list_first, thousands};
+use mullion_engine::model::text::{counted, list_first, thousands};
 use mullion_engine::model::windows::{Build, release_name};
 use mullion_survey::report::{Coverage, Deadline, Header, Knowledge, ObjectRef, Source, Unread};
 use mullion_survey::{Evidence, Statement};
@@ -96,14 +96,6 @@ pub(crate) fn distance(deadline: &Deadline, today: Date) -> String {
         1.. => format!("in {}", counted(usize::try_from(days).unwrap_or_default(), "day")),
         _ => format!("passed {} ago", counted(usize::try_from(days.unsigned_abs()).unwrap_or_default(), "day")),
     }
-}
-
-/// The first `most` of the objects, and how many more of `all` there are.
-pub(crate) fn first_objects(objects: &[ObjectRef], all: usize, most: usize) -> String {
-    let shown = most.min(objects.len());
-    let text = list(objects.iter().take(shown).map(object_text));
-    let more = all.max(objects.len()) - shown;
-    if more > 0 { format!("{text} and {} more", thousands(more)) } else { text }
 }
 
 /// The source of the known builds of an image, in one word.

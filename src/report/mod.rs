@@ -5,16 +5,15 @@
 //! exit code.
 
 mod admission;
-mod csv;
+pub(crate) mod document;
 mod failure;
 mod field_difference;
 mod field_match;
 mod field_path;
 pub(crate) mod github;
-mod html;
+mod inventory_sections;
 mod inventory_text;
 mod json;
-mod markdown;
 mod no_default;
 mod not_reviewed;
 pub mod plan;
@@ -24,13 +23,13 @@ pub(crate) mod sarif;
 pub mod survey;
 pub(crate) mod table;
 pub(crate) mod text;
-mod text_page;
 mod totals;
 mod wording;
 mod workload_result;
 mod workload_text;
 
 pub(crate) use admission::{Admission, review_of};
+pub use document::{RenderOptions, ReportFormat};
 pub(crate) use failure::{InputFailure, STDIN};
 pub use field_difference::{differences, unexpected};
 pub(crate) use field_match::likeness;

@@ -4,27 +4,33 @@ use mullion_engine::model::foreign_text::visible;
 use std::io;
 use std::io::Write;
 
-/// Writes a header, if there is one, and `rows`. Every column is as wide as its widest cell, with two spaces between
-/// columns and no spaces at line ends.
+/// Writes a header, if there is one, and `rows`.
 pub(crate) fn write<const N: usize>(
     out: &mut dyn Write,
     header: Option<[&str; N]>,
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> io::Result<()> {
     let header = header.map(|header| header.map(str::to_owned));
-    let rows: Vec<[String; N]> =
-        header.into_iter().chain(rows).map(|row| row.map(|cell| visible(&cell).into_owned())).collect();
-    let mut widths = [0; N];
+    let rows = header.into_iter().chain(rows).map(Vec::from).collect();
+    lines(rows).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// A line for each row. Every column is as wide as its widest cell, with two spaces between columns and no spaces at line
+/// ends.
+pub(crate) fn lines(rows: Vec<Vec<String>>) -> Vec<String> {
+    let shown = |row: Vec<String>| row.iter().map(|cell| visible(cell).into_owned()).collect::<Vec<_>>();
+    let rows: Vec<Vec<String>> = rows.into_iter().map(shown).collect();
+    let mut widths = vec![0; rows.first().map_or(0, Vec::len)];
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = cell.chars().count().max(*width);
         }
     }
-    for row in &rows {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        writeln!(out, "{}", cells.join("  ").trim_end())?;
-    }
-    Ok(())
+    let padded = |row: &Vec<String>| {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(padded).collect()
 }
 
 #[cfg(test)]

@@ -19,9 +19,8 @@ use std::process::Command;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use mullion::report::plan::{PlanFormat, PlanOptions};
-use mullion::report::survey::{SurveyFormat, SurveyOptions};
-use mullion::report::{plan, survey};
+use mullion::report::{RenderOptions, ReportFormat, plan, survey};
+use mullion_plan::PlanReport;
 use mullion_plan::PlanReport;
 use mullion_survey::{SurveyReport, compare};
 use serde_json::{Value, json};
@@ -49,17 +48,16 @@ fn folder() -> PathBuf {
 fn page(name: &str, report: &SurveyReport, earlier: Option<&SurveyReport>) -> String {
     let comparison = earlier.map(|earlier| compare(earlier, report));
     let explanations = survey_fixtures::explanations();
-    let options =
-        SurveyOptions { comparison: comparison.as_ref(), explanations: &explanations, ..SurveyOptions::default() };
+    let (format, options) = (ReportFormat::Html, RenderOptions::default());
     let mut html = Vec::new();
-    survey::write(report, SurveyFormat::Html, &options, &mut html).unwrap();
+    survey::write(report, comparison.as_ref(), &explanations, format, options, &mut html).unwrap();
     save(name, &html)
 }
 
 /// Writes the page of a plan; its address.
 fn plan_page(name: &str, report: &PlanReport) -> String {
     let mut html = Vec::new();
-    plan::write(report, PlanFormat::Html, &PlanOptions::default(), &mut html).unwrap();
+    plan::write(report, ReportFormat::Html, RenderOptions::default(), &mut html).unwrap();
     save(name, &html)
 }
 

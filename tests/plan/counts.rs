@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use jiff::civil::date;
-use mullion::report::plan::PlanFormat;
+use mullion::report::ReportFormat;
 use mullion_plan::report::Verdict;
 use mullion_plan::{PlanReport, plan};
 use mullion_policy::PolicySet;
@@ -35,8 +35,8 @@ fn tile(html: &str, label: &str) -> Option<usize> {
 }
 
 fn check(report: &PlanReport, are_pods_read: bool) {
-    let (html, text) = (written(report, PlanFormat::Html), written(report, PlanFormat::Text));
-    let csv = written(report, PlanFormat::Csv);
+    let (html, text) = (written(report, ReportFormat::Html), written(report, ReportFormat::Text));
+    let csv = written(report, ReportFormat::Csv);
     let names: BTreeSet<String> = csv
         .split("\r\n")
         .skip(1)
@@ -120,7 +120,7 @@ fn a_workload_whose_class_was_not_read_is_not_said_to_stay() {
     let report = planned(vec![node, deployment("web", None), deployment("classy", Some("win"))], &["RuntimeClass"]);
     let unknown = report.workloads.iter().filter(|workload| workload.move_not_known);
     assert_eq!(unknown.map(|workload| workload.object.name.as_str()).collect::<Vec<_>>(), ["classy"]);
-    let text = written(&report, PlanFormat::Text);
+    let text = written(&report, ReportFormat::Text);
     assert!(text.contains("not known whether it moves") && !text.contains("does not move"), "{text}");
 }
 

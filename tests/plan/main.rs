@@ -21,11 +21,12 @@ mod schema;
 mod support;
 mod threads;
 
-use mullion::report::plan::{PlanFormat, PlanOptions, write};
+use mullion::report::plan::write;
+use mullion::report::{RenderOptions, ReportFormat};
 use mullion_plan::PlanReport;
 
-const FORMATS: [PlanFormat; 5] =
-    [PlanFormat::Text, PlanFormat::Json, PlanFormat::Markdown, PlanFormat::Csv, PlanFormat::Html];
+const FORMATS: [ReportFormat; 5] =
+    [ReportFormat::Text, ReportFormat::Json, ReportFormat::Markdown, ReportFormat::Csv, ReportFormat::Html];
 
 /// The result of a check: its complaints, one line each.
 type Checked = Result<(), String>;
@@ -35,13 +36,13 @@ fn all(complaints: &[String]) -> Checked {
     if complaints.is_empty() { Ok(()) } else { Err(complaints.join("\n")) }
 }
 
-fn written_with(report: &PlanReport, format: PlanFormat, options: PlanOptions) -> String {
+fn written_with(report: &PlanReport, format: ReportFormat, options: RenderOptions) -> String {
     let mut out = Vec::new();
-    write(report, format, &options, &mut out).unwrap();
+    write(report, format, options, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 /// The plan in one format, with all details.
-fn written(report: &PlanReport, format: PlanFormat) -> String {
-    written_with(report, format, PlanOptions { details: true, ..PlanOptions::default() })
+fn written(report: &PlanReport, format: ReportFormat) -> String {
+    written_with(report, format, RenderOptions { details: true, ..RenderOptions::default() })
 }

@@ -1,6 +1,6 @@
 //! The JSON Schema of the plan, against plans that have every member.
 
-use mullion::report::plan::PlanFormat;
+use mullion::report::ReportFormat;
 use mullion_plan::report::SCHEMA;
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ fn plans_are_valid_and_every_member_is_described() {
     json_schema::strict(&mut strict_schema);
     let validator = jsonschema::draft202012::new(&strict_schema).unwrap();
     for report in [fixtures::fleet(), fixtures::arrived(), fixtures::empty(), fixtures::hostile()] {
-        let json: Value = serde_json::from_str(&written(&report, PlanFormat::Json)).unwrap();
+        let json: Value = serde_json::from_str(&written(&report, ReportFormat::Json)).unwrap();
         let complaints = json_schema::complaints(&validator, &json);
         assert!(complaints.is_empty(), "{}", complaints.join("\n"));
     }
@@ -27,6 +27,6 @@ fn plans_are_valid_and_every_member_is_described() {
 
 #[test]
 fn a_fault_anywhere_is_found() {
-    let json: Value = serde_json::from_str(&written(&fixtures::fleet(), PlanFormat::Json)).unwrap();
+    let json: Value = serde_json::from_str(&written(&fixtures::fleet(), ReportFormat::Json)).unwrap();
     json_schema::a_fault_anywhere_is_found(&schema(), &json, &["effect"], &["before", "after", "patch", "labels"]);
 }

@@ -18,7 +18,7 @@ const THREADS: [(&str, &str, &[&str]); 12] = [
         "03-in-place",
         "ltsc2025",
         &[
-            "AKS cannot change the Windows release of a node pool in place yet; it is planned, with 2026-11 as an estimate. source Azure/AKS#5904, as of 2026-08-07 do Create a new pool and move the workloads to it, as the steps do.",
+            "AKS cannot change the Windows release of a node pool in place yet; it is planned, with 2026-11 as an estimate. source Azure/AKS#5904, as of 2026-08-07 what to do Create a new pool and move the workloads to it, as the steps do.",
         ],
     ),
     (
@@ -53,7 +53,7 @@ const THREADS: [(&str, &str, &[&str]); 12] = [
         "ltsc2025",
         &[
             "Its tag names no release and has images for build 14393 and ltsc2019 (it lost Windows Server 2022 on 2025-10-14)",
-            "use mcr.microsoft.com/dotnet/framework/aspnet:4.8.1-windowsservercore-ltsc2025",
+            "use or build mcr.microsoft.com/dotnet/framework/aspnet:4.8.1-windowsservercore-ltsc2025",
             "note Its containers run an image for ltsc2022 that was pulled before the tag changed: a new node pulls another one.",
         ],
     ),
@@ -68,7 +68,7 @@ const THREADS: [(&str, &str, &[&str]); 12] = [
         "12-injected-sidecar",
         "ltsc2022",
         &[
-            "injected by Dapr: docker.io/daprio/daprd:1.9.5-windows-1809-amd64",
+            "injected by Dapr image docker.io/daprio/daprd:1.9.5-windows-1809-amd64",
             "Its name states ltsc2019, and ltsc2022 nodes do not run images for ltsc2019.",
             "note Dapr adds this container to the pods: its image is set there, not in the workload.",
         ],
@@ -77,10 +77,11 @@ const THREADS: [(&str, &str, &[&str]); 12] = [
         "13-driver-and-sidecars",
         "ltsc2022",
         &[
-            "ebs-csi-node-windows: rebuild,",
-            "because Its registry has images for ltsc2019 and ltsc2022.",
+            "ebs-csi-node-windows (",
+            "verdict Rebuild",
+            "why Its registry has images for ltsc2019 and ltsc2022.",
             "node-driver-registrar:v2.5.1",
-            "because Its registry has an image for ltsc2019, and ltsc2022 nodes do not run images for ltsc2019.",
+            "why Its registry has an image for ltsc2019, and ltsc2022 nodes do not run images for ltsc2019.",
         ],
     ),
 ];

@@ -54,3 +54,11 @@ pub fn outside_code(line: &str) -> String {
     }
     outside + rest
 }
+
+/// The number of cells of a line of a table in Markdown, which is that of the table's header; `None` for another line.
+pub fn table_cells(line: &str, header: Option<usize>) -> Option<usize> {
+    // Cells are separated by signs without a backslash before them.
+    let cells = line.starts_with('|').then(|| line.replace("\\|", "").matches('|').count())?;
+    assert_eq!(cells, header.unwrap_or(cells), "{line}");
+    Some(cells)
+}

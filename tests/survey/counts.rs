@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use jiff::civil::date;
-use mullion::report::survey::SurveyFormat;
+use mullion::report::ReportFormat;
 use mullion_policy::PolicySet;
 use mullion_survey::report::{Finding, Severity, Source};
 use mullion_survey::{Facts, SurveyContext, SurveyReport, survey};
@@ -72,16 +72,16 @@ fn with_code<'r>(report: &'r SurveyReport, codes: &[&str]) -> Vec<&'r Finding> {
 
 /// Compares the numbers of a report with its lists, as CSV and JSON have them.
 fn check(report: &SurveyReport) {
-    let csv = written(report, None, SurveyFormat::Csv);
+    let csv = written(report, None, ReportFormat::Csv);
     let rows: Vec<Vec<String>> = csv.split("\r\n").skip(1).filter(|line| !line.is_empty()).map(cells).collect();
     let sum = |column: usize, is_of: &dyn Fn(&Vec<String>) -> bool| -> Option<usize> {
         let own: Vec<&Vec<String>> = rows.iter().filter(|row| is_of(row)).collect();
         own.iter().map(|row| row[column].parse::<usize>().ok()).sum()
     };
     let is_windows = |row: &Vec<String>| row[3] == "windows";
-    let html = written(report, None, SurveyFormat::Html);
-    let text = written(report, None, SurveyFormat::Text);
-    let markdown = written(report, None, SurveyFormat::Markdown);
+    let html = written(report, None, ReportFormat::Html);
+    let text = written(report, None, ReportFormat::Text);
+    let markdown = written(report, None, ReportFormat::Markdown);
     assert_eq!(rows.len(), report.workloads.len());
 
     // Pools are the sums of their workloads.

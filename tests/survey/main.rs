@@ -26,11 +26,12 @@ mod schema;
 #[path = "../../crates/plan/tests/support/mod.rs"]
 mod support;
 
-use mullion::report::survey::{SurveyFormat, SurveyOptions, write};
+use mullion::report::survey::write;
+use mullion::report::{RenderOptions, ReportFormat};
 use mullion_survey::{SurveyReport, compare};
 
-const FORMATS: [SurveyFormat; 5] =
-    [SurveyFormat::Text, SurveyFormat::Json, SurveyFormat::Markdown, SurveyFormat::Csv, SurveyFormat::Html];
+const FORMATS: [ReportFormat; 5] =
+    [ReportFormat::Text, ReportFormat::Json, ReportFormat::Markdown, ReportFormat::Csv, ReportFormat::Html];
 
 /// The result of a check: its complaints, one line each.
 type Checked = Result<(), String>;
@@ -41,16 +42,11 @@ fn all(complaints: &[String]) -> Checked {
 }
 
 /// The report in one format, with everything that it can have.
-fn written(report: &SurveyReport, earlier: Option<&SurveyReport>, format: SurveyFormat) -> String {
+fn written(report: &SurveyReport, earlier: Option<&SurveyReport>, format: ReportFormat) -> String {
     let comparison = earlier.map(|earlier| compare(earlier, report));
     let explanations = fixtures::explanations();
-    let options = SurveyOptions {
-        details: true,
-        comparison: comparison.as_ref(),
-        explanations: &explanations,
-        ..SurveyOptions::default()
-    };
+    let options = RenderOptions { details: true, ..RenderOptions::default() };
     let mut out = Vec::new();
-    write(report, format, &options, &mut out).unwrap();
+    write(report, comparison.as_ref(), &explanations, format, options, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }

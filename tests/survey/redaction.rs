@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mullion::report::survey::SurveyFormat;
+use mullion::report::ReportFormat;
 use mullion_survey::{Redaction, SurveyReport, compare};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -155,8 +155,8 @@ fn flatten(value: &Value, pointer: String, all: &mut Vec<(String, Value)>) {
 fn a_redacted_report_is_marked() {
     let report = fixtures::mixed();
     let redacted = Redaction::of(&[&report]).unwrap().apply(&report).unwrap();
-    let json: Value = serde_json::from_str(&written(&redacted, None, SurveyFormat::Json)).unwrap();
+    let json: Value = serde_json::from_str(&written(&redacted, None, ReportFormat::Json)).unwrap();
     assert_eq!(json["header"]["redacted"], json!(true));
-    assert!(written(&redacted, None, SurveyFormat::Text).contains("names are replaced"));
-    assert!(written(&redacted, None, SurveyFormat::Html).contains("one name always has the same replacement"));
+    assert!(written(&redacted, None, ReportFormat::Text).contains("names are replaced"));
+    assert!(written(&redacted, None, ReportFormat::Html).contains("one name always has the same replacement"));
 }

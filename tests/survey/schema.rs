@@ -1,6 +1,6 @@
 //! The JSON Schema of the report, compared with reports that have every member.
 
-use mullion::report::survey::SurveyFormat;
+use mullion::report::ReportFormat;
 use mullion_survey::report::SCHEMA;
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn reports_are_valid_and_every_member_is_described() {
     for (report, before) in
         [(&mixed, None), (&mixed, Some(&earlier)), (&earlier, Some(&mixed)), (&fixtures::empty(), None)]
     {
-        let json: Value = serde_json::from_str(&written(report, before, SurveyFormat::Json)).unwrap();
+        let json: Value = serde_json::from_str(&written(report, before, ReportFormat::Json)).unwrap();
         let complaints = json_schema::complaints(&validator, &json);
         assert!(complaints.is_empty(), "{}", complaints.join("\n"));
     }
@@ -37,6 +37,6 @@ fn reports_are_valid_and_every_member_is_described() {
 #[test]
 fn a_fault_anywhere_is_found() {
     let json: Value =
-        serde_json::from_str(&written(&fixtures::mixed(), Some(&fixtures::earlier()), SurveyFormat::Json)).unwrap();
+        serde_json::from_str(&written(&fixtures::mixed(), Some(&fixtures::earlier()), ReportFormat::Json)).unwrap();
     json_schema::a_fault_anywhere_is_found(&schema(), &json, &["comparison"], &[]);
 }

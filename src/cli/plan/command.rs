@@ -18,7 +18,8 @@ use crate::cli::plan::registry_cache::RegistryCache;
 use crate::cli::plan::script::{ScriptShell, write_scripts};
 use crate::cli::plan::write_files::write_files;
 use crate::cli::release_argument::release_argument;
-use crate::report::plan::{PlanFormat, PlanOptions, write};
+use crate::report::plan::write;
+use crate::report::{RenderOptions, ReportFormat};
 
 /// Arguments of `plan`.
 #[derive(Debug, Clone, Args)]
@@ -55,8 +56,8 @@ pub struct PlanArgs {
     #[arg(long, value_name = "FILE")]
     pub registry_cache: Option<PathBuf>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = PlanFormat::Text)]
-    pub output: PlanFormat,
+    #[arg(short, long, value_enum, default_value_t = ReportFormat::Text)]
+    pub output: ReportFormat,
     /// Print every workload, edit and source (with -o text or markdown)
     #[arg(long)]
     pub details: bool,
@@ -152,9 +153,9 @@ pub(crate) fn run(args: &PlanArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         read.inventory.add_images(cache.into_reported());
     }
     let report = plan(&read.inventory, context);
-    let width = terminal_width().unwrap_or(PlanOptions::default().width);
-    let options = PlanOptions { details: args.details, colour: io.colour_stdout, width };
-    write(&report, args.output, &options, io.stdout)?;
+    let width = terminal_width().unwrap_or(RenderOptions::default().width);
+    let options = RenderOptions { details: args.details, colour: io.colour_stdout, width };
+    write(&report, args.output, options, io.stdout)?;
     let mut unwritten = 0;
     if let Some(directory) = &args.write {
         unwritten = write_files(&report, directory, args.include_guesses, io)?;

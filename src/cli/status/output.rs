@@ -2,16 +2,17 @@
 
 use std::io;
 
-use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
-use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::text::{counted, list};
 use serde::Serialize;
 
 use crate::cli::io_handles::Io;
 use crate::cli::status::check::{CheckResult, StatusCheck};
 use crate::cluster::state::time_text;
-use crate::report::write_line;
+use crate::report::document::{
+    Block, Cell, Document, Inline, ReportSection, Table, TableBuilder, Text, Tone, write_text,
+};
+use crate::report::{RenderOptions, write_line};
 
 /// The name and version of the JSON format. Later versions of Mullion may add members.
 const SCHEMA: &str = "mullion.dev/status/v1";
@@ -64,47 +65,58 @@ impl StatusReport {
         write_line(io.stdout, self)
     }
 
-    /// A line for each check, and what to do below those that are not good.
+    /// A line for each check, and what to do below those that are not good. Lines are not wrapped, because scripts search
+    /// them.
     pub(crate) fn write_text(&self, io: &mut Io<'_>) -> io::Result<()> {
+        let options = RenderOptions { details: true, colour: io.colour_stdout, width: usize::MAX };
+        write_text(&self.document(), options, io.stdout)
+    }
+
+    fn document(&self) -> Document<'_> {
         let namespace = self.namespace.as_ref().map(|namespace| format!(", namespace {namespace}")).unwrap_or_default();
-        io.println(format_args!("context {}{namespace}", self.context))?;
-        let mut section = None;
-        for check in &self.checks {
-            if section.replace(check.section) != Some(check.section) {
-                writeln!(io.stdout, "\n{}", check.section.title())?;
-            }
-            write_check(check, io)?;
-        }
         let count = |result: fn(CheckResult) -> bool| self.checks.iter().filter(|check| result(check.result)).count();
-        let people = count(CheckResult::needs_a_person);
-        let notices = count(|result| result == CheckResult::Notice);
-        let notices = if notices == 0 { String::new() } else { format!("; {}", counted(notices, "notice")) };
-        match people {
-            0 => writeln!(io.stdout, "\nNothing needs attention{notices}."),
-            1 => writeln!(io.stdout, "\n1 check needs attention{notices}."),
-            people => writeln!(io.stdout, "\n{people} checks need attention{notices}."),
+        let notices = match count(|result| result == CheckResult::Notice) {
+            0 => String::new(),
+            notices => format!("; {}", counted(notices, "notice")),
+        };
+        let people = match count(CheckResult::needs_a_person) {
+            0 => "Nothing needs".to_owned(),
+            1 => "1 check needs".to_owned(),
+            people => format!("{people} checks need"),
+        };
+        let sections = self.checks.chunk_by(|one, next| one.section == next.section).filter_map(|checks| {
+            let title = checks.first()?.section.title();
+            Some(ReportSection::new("checks", title, vec![Block::Table(table(checks))]))
+        });
+        Document {
+            title: format!("context {}{namespace}", self.context),
+            command: "mullion status",
+            mullion: self.version.to_owned(),
+            sections: sections.collect(),
+            footer: format!("{people} attention{notices}."),
         }
     }
 }
 
-fn write_check(check: &StatusCheck, io: &mut Io<'_>) -> io::Result<()> {
-    let (mark, colour) = match check.result {
-        CheckResult::Good => ("√", AnsiColor::Green),
-        CheckResult::Notice => ("‼", AnsiColor::Yellow),
-        CheckResult::Bad | CheckResult::Unknown => ("×", AnsiColor::Red),
+fn table(checks: &[StatusCheck]) -> Table<'_> {
+    let items = |check: &StatusCheck| {
+        let shown = check.items.iter().take(SHOWN).fold(Cell::default(), |cell, item| cell.line(Text::plain(item)));
+        let more = match check.items.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!("and {more} more, shown by -o json"),
+        };
+        shown.line(more).labeled("Next", Text::plain(&check.next))
     };
-    let style = if io.colour_stdout { Style::new().fg_color(Some(colour.into())).bold() } else { Style::new() };
-    writeln!(io.stdout, "{style}{mark}{style:#} {}", visible(&check.message))?;
-    for item in check.items.iter().take(SHOWN) {
-        io.println(format_args!("    {item}"))?;
-    }
-    if let Some(more) = check.items.len().checked_sub(SHOWN).filter(|more| *more > 0) {
-        writeln!(io.stdout, "    and {more} more, shown by -o json")?;
-    }
-    if !check.next.is_empty() {
-        io.println(format_args!("    Next: {}", check.next))?;
-    }
-    Ok(())
+    TableBuilder::new("checks", "check", checks).text("Check", line).prose("Items", items).build()
+}
+
+fn line(check: &StatusCheck) -> Text {
+    let (mark, tone) = match check.result {
+        CheckResult::Good => ("√", Tone::Good),
+        CheckResult::Notice => ("‼", Tone::Warn),
+        CheckResult::Bad | CheckResult::Unknown => ("×", Tone::Bad),
+    };
+    Text::from(Inline::Tag(tone, mark.to_owned())).and(Text::plain(format!(" {}", check.message)))
 }
 
 #[cfg(test)]
@@ -148,22 +160,22 @@ mod tests {
 context kind-dev, namespace mullion-system
 
 Installation
-√ a pod leads
-‼ two versions
-    Next: wait
+  √ a pod leads
+  ‼ two versions
+    next  wait
 
 Nodes
-× 25 nodes without label
+  × 25 nodes without label
     win-0
 ";
         assert!(text.starts_with(expected), "{text}");
         let end = "    win-19
     and 5 more, shown by -o json
-    Next: look
+    next  look
 
 Workloads
-× which pods have findings is not known: no
-    Next: ask
+  × which pods have findings is not known: no
+    next  ask
 
 2 checks need attention; 1 notice.
 ";

@@ -1,12 +1,8 @@
-//! The report of `mullion plan` as text, JSON, Markdown, CSV and HTML.
+//! The report of `mullion plan`.
 
-mod csv;
-mod html;
-mod markdown;
-mod options;
-mod text;
+mod document;
+mod picture;
 mod words;
 mod write;
 
-pub use options::{PlanFormat, PlanOptions};
 pub use write::write;

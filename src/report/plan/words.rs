@@ -7,9 +7,9 @@ use mullion_plan::report::{
     BehaviorChange, Capacity, Constraint, ConstraintState, PlanCommand, PlanReport, PlannedContainer, PlannedWorkload,
     PoolPart, ProposalConfidence, StepKind, Target, Verdict,
 };
-use serde_json::Value;
 
-use crate::report::inventory_text::{NOT_KNOWN, first_objects, known_from_text};
+use crate::report::document::{CommandBlock, Inline, Text};
+use crate::report::inventory_text::{NOT_KNOWN, known_from_text};
 
 /// The verdicts in the order of the work that they make.
 pub(super) const VERDICTS: [Verdict; 4] = [Verdict::RunsAsIs, Verdict::AnotherTag, Verdict::Rebuild, Verdict::Unknown];
@@ -194,17 +194,6 @@ pub(super) fn work_text(report: &PlanReport) -> String {
     moving.into_iter().chain(stay).chain(unknown).collect::<Vec<_>>().join(", ")
 }
 
-/// The verdict of a workload in a few words, or that it does not move, or that this is not known.
-pub(super) fn work_verdict(workload: &PlannedWorkload, report: &PlanReport) -> &'static str {
-    if workload.move_not_known {
-        "not known whether it moves"
-    } else if stays(workload, report) {
-        "does not move"
-    } else {
-        verdict_text(workload.verdict)
-    }
-}
-
 /// Whether somebody has to build, to change or to find out something about the images of a workload.
 pub(super) fn has_work(workload: &PlannedWorkload, report: &PlanReport) -> bool {
     workload.verdict != Verdict::RunsAsIs && !stays(workload, report)
@@ -223,20 +212,18 @@ pub(super) fn by_owner<'r>(
 ) -> BTreeMap<(&'r str, &'r str), Vec<&'r PlannedWorkload>> {
     let mut owners: BTreeMap<(&str, &str), Vec<&PlannedWorkload>> = BTreeMap::new();
     for workload in workloads {
-        let manager = workload.manager.as_ref().map(|manager| manager.name.as_str()).unwrap_or_default();
-        owners.entry((&workload.object.namespace, manager)).or_default().push(workload);
+        owners.entry((workload.object.namespace.as_str(), owner(workload))).or_default().push(workload);
     }
     owners
 }
 
 /// `billing, Helm release billing`.
-pub(super) fn owner_text((namespace, manager): (&str, &str)) -> String {
-    if manager.is_empty() { namespace.to_owned() } else { format!("{namespace}, {manager}") }
-}
-
-/// `step 3`, or `no step`.
-pub(super) fn step_text(step: Option<usize>) -> String {
-    step.map_or_else(|| "no step".to_owned(), |step| format!("step {step}"))
+pub(super) fn owner_text(workload: &PlannedWorkload) -> String {
+    let namespace = &workload.object.namespace;
+    match owner(workload) {
+        "" => namespace.clone(),
+        owner => format!("{namespace}, {owner}"),
+    }
 }
 
 /// The step in which a workload is edited. One that does not move is edited before the pool that it is in is closed, or left
@@ -267,11 +254,6 @@ pub(super) fn commands_of_steps(report: &PlanReport) -> HashSet<&str> {
     all.map(|command| command.run.as_str()).collect()
 }
 
-/// Those of the commands that no step prints.
-pub(super) fn without_printed(commands: &[PlanCommand], printed: &HashSet<&str>) -> Vec<PlanCommand> {
-    commands.iter().filter(|command| !printed.contains(command.run.as_str())).cloned().collect()
-}
-
 /// Whether a workload has something to edit.
 fn has_edits(workload: &PlannedWorkload) -> bool {
     !workload.edits.is_empty()
@@ -288,9 +270,18 @@ pub(super) fn builds_text(container: &PlannedContainer) -> String {
     format!("{}, {}", list(&container.builds), known_from_text(container.known_from))
 }
 
-/// `3 pods`, or that their number is not known.
-pub(super) fn pods_phrase(workload: &PlannedWorkload) -> String {
-    workload.pods.map_or_else(|| format!("pods {NOT_KNOWN}"), |pods| counted_exact(pods, "pod"))
+/// `3 pods in win19`, and whether the workload moves if it does not, or if this is not known.
+pub(super) fn place_text(workload: &PlannedWorkload, report: &PlanReport) -> Text {
+    let pods = workload.pods.map_or_else(|| format!("pods {NOT_KNOWN}"), |pods| counted_exact(pods, "pod"));
+    let pools = if workload.pools.is_empty() { String::new() } else { format!(" in {}", list(&workload.pools)) };
+    let moves = if workload.move_not_known {
+        ", not known whether it moves"
+    } else if stays(workload, report) {
+        ", does not move"
+    } else {
+        ""
+    };
+    Text::plain(format!("{pods}{pools}{moves}"))
 }
 
 /// What manages a workload, with where to change it unless [`PlannedWorkload::instead`] tells that.
@@ -298,11 +289,6 @@ pub(super) fn manager_text(workload: &PlannedWorkload) -> Option<String> {
     let manager = workload.manager.as_ref()?;
     let change = if workload.instead.is_empty() { format!("; change {}", manager.change) } else { String::new() };
     Some(format!("{}{change}", manager.name))
-}
-
-/// The value of a field, or that there is none.
-pub(super) fn value_text(value: Option<&Value>) -> String {
-    value.map_or_else(|| "not set".to_owned(), ToString::to_string)
 }
 
 /// Whether a change concerns every workload that moves, so that a list of them is not useful.
@@ -314,47 +300,26 @@ pub(super) fn is_of_all(change: &BehaviorChange, report: &PlanReport) -> bool {
 /// The most workloads that are named if a change concerns all of them.
 const ALL_NAMED: usize = 3;
 
-/// `the 3 workloads that mount an SMB volume`, and their names.
-pub(super) fn concerned_text(change: &BehaviorChange, report: &PlanReport, most: usize) -> String {
-    if is_of_all(change, report) {
-        let that = change.because.strip_prefix("they ").unwrap_or(&change.because);
-        return format!("all {} workloads of the move, which {that}", thousands(change.all));
-    }
-    format!("{}: {}", concerned(change), first_objects(&change.workloads, change.all, most))
-}
-
 /// `the 3 workloads that mount an SMB volume`.
-pub(super) fn concerned(change: &BehaviorChange) -> String {
+pub(super) fn concerned_text(change: &BehaviorChange, report: &PlanReport) -> String {
     let that = change.because.strip_prefix("they ").unwrap_or(&change.because);
     match change.all {
+        all if is_of_all(change, report) => format!("all {} workloads of the move, which {that}", thousands(all)),
         1 => format!("workloads that {that}"),
         all => format!("the {} workloads that {that}", thousands(all)),
     }
 }
 
-/// The first commands, at least `most`, as blocks: those that follow each other with the same note and source are one, a line
-/// after the other. A block is whole, because people copy it. Also the number of commands in these blocks.
-pub(super) fn first_blocks(commands: &[PlanCommand], most: usize) -> (Vec<PlanCommand>, usize) {
-    let is_alike = |a: &PlanCommand, b: &PlanCommand| (&a.note, &a.source, a.as_of) == (&b.note, &b.source, b.as_of);
-    let block = |alike: &[PlanCommand]| {
-        let lines: Vec<&str> = alike.iter().map(|command| command.run.as_str()).collect();
-        Some(PlanCommand { run: lines.join("\n"), ..alike.first()?.clone() })
-    };
-    let mut shown = 0;
-    let first = commands.chunk_by(is_alike).take_while(|alike| {
-        let is_first = shown < most;
-        shown += if is_first { alike.len() } else { 0 };
-        is_first
-    });
-    let blocks = first.filter_map(block).collect();
-    (blocks, shown)
+/// The command of a plan in a document. It has a source if Mullion's tests do not run it.
+pub(super) fn command(label: &'static str, command: &PlanCommand) -> CommandBlock {
+    let as_of = command.as_of.map(|as_of| format!(", as of {as_of}")).unwrap_or_default();
+    let source = command.source.as_ref().map(|source| format!("source {source}{as_of}"));
+    CommandBlock { label, run: command.run.clone(), note: command.note.clone(), source }
 }
 
-/// `source https://a.example, as of 2026-07-13`, for a command that Mullion's tests do not run.
-pub(super) fn command_source(command: &PlanCommand) -> Option<String> {
-    let source = command.source.as_ref()?;
-    let as_of = command.as_of.map(|as_of| format!(", as of {as_of}")).unwrap_or_default();
-    Some(format!("source {source}{as_of}"))
+/// What manages a workload; empty if nothing does.
+pub(super) fn owner(workload: &PlannedWorkload) -> &str {
+    workload.manager.as_ref().map(|manager| manager.name.as_str()).unwrap_or_default()
 }
 
 /// `1.5` of 1500 thousandths.
@@ -363,28 +328,15 @@ fn cpus(millis: u64) -> String {
     if rest == 0 { whole } else { format!("{whole}.{}", format!("{rest:03}").trim_end_matches('0')) }
 }
 
-/// `4.1 GiB`.
-pub(super) fn size(bytes: u64) -> String {
-    const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let unit = UNITS.into_iter().find(|(unit, _)| bytes >= *unit);
-    let Some((unit, name)) = unit else { return counted(usize::try_from(bytes).unwrap_or(usize::MAX), "byte") };
-    // Tenths, rounded; a u128 holds ten times any u64.
-    let tenths = (u128::from(bytes) * 10 + u128::from(unit) / 2) / u128::from(unit);
-    format!("{}.{} {name}", tenths / 10, tenths % 10)
-}
-
-/// `4.1 GiB (4,402,341,478 bytes)`.
-pub(super) fn exact_size(bytes: u64) -> String {
-    format!("{} ({} bytes)", size(bytes), thousands(usize::try_from(bytes).unwrap_or(usize::MAX)))
-}
-
-/// What pods need of the new pool, in sentences. `size` writes a number of bytes.
-pub(super) fn capacity_text(capacity: &Capacity, size: fn(u64) -> String) -> String {
+/// What pods need of the new pool, in sentences.
+pub(super) fn capacity_text(capacity: &Capacity) -> Text {
     let Capacity { pods, cpu_millis, memory_bytes, without_requests, nodes } = capacity;
     let verb = if *pods == 1 { "requests" } else { "request" };
     let cpu = if *cpu_millis == 0 { "no CPU".to_owned() } else { format!("{} CPU", cpus(*cpu_millis)) };
-    let memory = if *memory_bytes == 0 { "no memory".to_owned() } else { format!("{} of memory", size(*memory_bytes)) };
-    let request = format!("{} {verb} {cpu} and {memory}.", counted_exact(*pods, "pod"));
+    let memory = match *memory_bytes {
+        0 => Text::from("no memory"),
+        bytes => Text::from(Inline::Bytes(bytes)).and(" of memory"),
+    };
     let nodes = nodes.map_or_else(
         || " The size of the old nodes was not read.".to_owned(),
         |nodes| format!(" That takes {} of the size of those in the old pools.", counted_exact(nodes, "node")),
@@ -397,7 +349,8 @@ pub(super) fn capacity_text(capacity: &Capacity, size: fn(u64) -> String) -> Str
             thousands(*more)
         ),
     };
-    format!("{request}{nodes}{missing}")
+    let request = format!("{} {verb} {cpu} and ", counted_exact(*pods, "pod"));
+    Text::from(request).and(memory).and(format!(".{nodes}{missing}"))
 }
 
 /// `1 node`, `2,000 nodes`.
@@ -407,44 +360,7 @@ pub(super) fn counted_exact(count: usize, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mullion_plan::report::CommandEffect;
-
     use super::*;
-
-    #[test]
-    fn sizes_have_one_decimal() {
-        let cases = [
-            (0, "0 bytes"),
-            (1, "1 byte"),
-            (1023, "1023 bytes"),
-            (1024, "1.0 KiB"),
-            (402_653_184, "384.0 MiB"),
-            (4_402_341_478, "4.1 GiB"),
-            (u64::MAX, "16777216.0 TiB"),
-        ];
-        for (bytes, expected) in cases {
-            assert_eq!(size(bytes), expected);
-        }
-    }
-
-    #[test]
-    fn blocks_are_whole() {
-        let command = |run: &str, note: &str| PlanCommand {
-            run: run.to_owned(),
-            note: note.to_owned(),
-            effect: CommandEffect::Changes,
-            source: None,
-            as_of: None,
-        };
-        let all = [command("a", "x"), command("b", "x"), command("c", "x"), command("d", "y")];
-        let texts = |most: usize| {
-            let (blocks, shown) = first_blocks(&all, most);
-            (blocks.into_iter().map(|block| block.run).collect::<Vec<_>>(), shown)
-        };
-        assert_eq!(texts(0), (vec![], 0));
-        assert_eq!(texts(2), (vec!["a\nb\nc".to_owned()], 3));
-        assert_eq!(texts(4), (vec!["a\nb\nc".to_owned(), "d".to_owned()], 4));
-    }
 
     #[test]
     fn processors_are_exact() {
@@ -456,15 +372,18 @@ mod tests {
     #[test]
     fn capacity_tells_what_is_missing() {
         let some = Capacity { pods: 1, cpu_millis: 500, memory_bytes: 1 << 30, without_requests: 1, nodes: Some(1) };
+        let text =
+            |before: &str, after: &str| Text::from(before).and(Inline::Bytes(1 << 30)).and(" of memory").and(after);
         assert_eq!(
-            capacity_text(&some, size),
-            "1 pod requests 0.5 CPU and 1.0 GiB of memory. That takes 1 node of the size of those in the old pools. \
-             1 of the pods has a container that requests nothing, which the sums do not contain."
+            capacity_text(&some),
+            text(
+                "1 pod requests 0.5 CPU and ",
+                ". That takes 1 node of the size of those in the old pools. 1 of the pods has a container that \
+                 requests nothing, which the sums do not contain."
+            )
         );
         let unread = Capacity { without_requests: 0, nodes: None, pods: 2, ..some };
-        assert_eq!(
-            capacity_text(&unread, exact_size),
-            "2 pods request 0.5 CPU and 1.0 GiB (1,073,741,824 bytes) of memory. The size of the old nodes was not read."
-        );
+        let missing = ". The size of the old nodes was not read.";
+        assert_eq!(capacity_text(&unread), text("2 pods request 0.5 CPU and ", missing));
     }
 }

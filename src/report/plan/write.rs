@@ -5,20 +5,12 @@ use std::io::Write;
 
 use mullion_plan::PlanReport;
 
-use crate::exact_text::JsonWriter;
-use crate::report::plan::options::{PlanFormat, PlanOptions};
-use crate::report::plan::{csv, html, markdown, text};
+use crate::report::document;
+use crate::report::document::{RenderOptions, ReportFormat};
+use crate::report::plan::document::{container_table, document};
 
 /// Writes the plan.
-pub fn write(report: &PlanReport, format: PlanFormat, options: &PlanOptions, out: &mut dyn Write) -> io::Result<()> {
-    match format {
-        PlanFormat::Text => text::write(report, options, out),
-        PlanFormat::Json => {
-            serde_json::to_writer_pretty(JsonWriter(&mut *out), report)?;
-            writeln!(out)
-        }
-        PlanFormat::Markdown => markdown::write(report, options, out),
-        PlanFormat::Csv => csv::write(&report.workloads, out),
-        PlanFormat::Html => html::write(report, out),
-    }
+pub fn write(report: &PlanReport, format: ReportFormat, options: RenderOptions, out: &mut dyn Write) -> io::Result<()> {
+    let table = || container_table(report, report.workloads.iter());
+    document::write(report, || document(report), table, format, options, out)
 }

@@ -7,7 +7,7 @@ use mullion_engine::model::windows::{Build, Generation, runs};
 use mullion_survey::SurveyCounts;
 use mullion_survey::report::{Finding, NodePool, Severity, SurveyReport, Workload};
 
-use crate::report::inventory_text::NOT_KNOWN;
+use crate::report::document::{Text, code};
 
 /// Findings with one code.
 pub(super) struct CodeGroup<'r> {
@@ -45,14 +45,6 @@ pub(super) fn by_code(findings: &[Finding]) -> Vec<CodeGroup<'_>> {
 pub(super) fn extent(group: &CodeGroup<'_>) -> String {
     let objects = counted(group.objects, "object");
     if group.pods == 0 { objects } else { format!("{objects}, {}", counted(group.pods, "pod")) }
-}
-
-/// The numbers of ready pods and of all; `not known` if pods were not read.
-pub(super) fn ready_text(workload: &Workload, of: &str) -> String {
-    match (workload.ready, workload.pods) {
-        (Some(ready), Some(pods)) => format!("{ready}{of}{pods}"),
-        _ => NOT_KNOWN.to_owned(),
-    }
 }
 
 /// The number of DaemonSets that have no pod in a Windows pool.
@@ -105,15 +97,15 @@ pub(super) fn pool_versions(pool: &NodePool) -> String {
 }
 
 /// `os=windows:NoSchedule (2 of 3 nodes)`, for each taint.
-pub(super) fn pool_taints(pool: &NodePool) -> Vec<String> {
-    let taint = |taint: &mullion_survey::report::PoolTaint| {
+pub(super) fn pool_taints(pool: &NodePool) -> impl Iterator<Item = Text> {
+    let taint = move |taint: &mullion_survey::report::PoolTaint| {
         if taint.nodes == pool.nodes {
-            taint.taint.clone()
+            Text::from(code(&taint.taint))
         } else {
-            format!("{} ({} of {})", taint.taint, taint.nodes, counted(pool.nodes, "node"))
+            Text::from(code(&taint.taint)).and(format!(" ({} of {})", taint.nodes, counted(pool.nodes, "node")))
         }
     };
-    pool.taints.iter().map(taint).collect()
+    pool.taints.iter().map(taint)
 }
 
 /// The images of a workload, each once.

@@ -1,13 +1,11 @@
-//! The report of `mullion survey` as text, JSON, Markdown, CSV and HTML.
+//! The report of `mullion survey`.
 
-mod csv;
 mod differences;
+mod document;
+mod explanation;
 mod groups;
-mod html;
-mod markdown;
-mod options;
-mod text;
+mod picture;
 mod write;
 
-pub use options::{Explanation, SurveyFormat, SurveyOptions};
+pub use explanation::Explanation;
 pub use write::write;

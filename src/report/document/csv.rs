@@ -1,17 +1,20 @@
-//! Lines of comma-separated values (RFC 4180).
+//! Comma-separated values (RFC 4180) of one table.
 
-use std::borrow::Cow;
 use std::io;
 use std::io::Write;
 
 use mullion_engine::model::foreign_text::visible;
 
-/// Writes the cells as one line.
-pub(crate) fn line<const N: usize>(cells: &[Cow<'_, str>; N], out: &mut dyn Write) -> io::Result<()> {
-    let cells = cells.each_ref().map(|cell| quoted(cell));
-    write!(out, "{}\r\n", cells.join(","))
-}
+use crate::report::document::table::Table;
 
+/// Writes a header and the rows.
+pub(super) fn write(table: &Table<'_>, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{}\r\n", table.csv_keys.join(","))?;
+    table.csv_rows().try_for_each(|row| {
+        let cells: Vec<String> = row.iter().map(|cell| quoted(cell)).collect();
+        write!(out, "{}\r\n", cells.join(","))
+    })
+}
 /// A cell, for people: characters that act or hide are escaped. Spreadsheets interpret a text that begins with certain characters as a formula, so such a text gets an
 /// apostrophe before it.
 fn quoted(cell: &str) -> String {

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use maud::{Markup, html};
 use mullion_engine::model::text::{counted, shorten, thousands};
 use mullion_engine::model::windows::{Build, release_name};
 use mullion_survey::report::{NodePool, SurveyReport, Workload};
 
-use crate::report::html::escape::escape;
-use crate::report::html::svg::{centred, label};
-use crate::report::html::table::push;
+use crate::report::document::svg;
+use crate::report::document::svg::{centred, label, line, rect};
 use crate::report::inventory_text::pods_text;
 use crate::report::survey::groups::{common_builds, pool_runs, pool_system};
 
@@ -112,11 +112,8 @@ fn target(workload: &Workload, builds: &[&str], pool: &NodePool) -> Target {
     fitting.or(builds.first()).and_then(|build| Build::from_label(build)).map_or(Target::Unknown, Target::Windows)
 }
 
-/// The picture, with a title and a description for screen readers. Empty if there is no pool.
-pub(super) fn picture(report: &SurveyReport, placement: &Placement) -> String {
-    if report.pools.is_empty() {
-        return String::new();
-    }
+/// The picture, with a title and a description for screen readers.
+pub(super) fn picture(report: &SurveyReport, placement: &Placement) -> Markup {
     let mut columns: Vec<Target> = placement.pools.iter().flatten().map(|group| group.target).collect();
     let hosts = report.pools.iter().map(|pool| match pool.build.as_deref().and_then(Build::from_label) {
         Some(build) if pool.os == "windows" => Target::Windows(build),
@@ -129,63 +126,47 @@ pub(super) fn picture(report: &SurveyReport, placement: &Placement) -> String {
     columns.dedup();
     columns.truncate(COLUMNS);
     let rows: Vec<(usize, &NodePool)> = report.pools.iter().enumerate().take(POOLS).collect();
-    let height = HEAD + rows.len() * ROW + 8;
-    let mut svg = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"fleet-title fleet-text\" \
-         xmlns=\"http://www.w3.org/2000/svg\">\n<title id=\"fleet-title\">What runs in which pool</title>\n<desc id=\"fleet-text\">"
-    );
-    for (at, pool) in &rows {
-        let misplaced = match pool.misplaced_pods {
-            None | Some(0) => String::new(),
-            Some(misplaced) => format!(" {} misplaced.", counted(misplaced, "pod")),
-        };
-        let text = format!(
-            "Pool {}, {} of {}: {}.{misplaced} ",
-            shorten(&pool.name, 60),
-            counted(pool.nodes, "node"),
-            pool_system(pool),
-            placement.sentence(*at)
-        );
-        svg.push_str(&escape(&text));
-    }
-    svg.push_str("</desc>\n");
+    let text: String = rows.iter().map(|(at, pool)| description(pool, &placement.sentence(*at))).collect();
     let step = (WIDTH - LABELS - BARS) / columns.len().max(1);
     let middle = |column: usize| LABELS + column * step + step / 2;
-    label(&mut svg, 0, 16, "head", "Pool");
-    label(&mut svg, 0, 31, "soft", "nodes, system");
-    label(&mut svg, LABELS, 16, "soft", "Workloads by what their images are made for");
-    label(&mut svg, WIDTH - BARS + 16, 16, "head", "Pods");
-    for (at, column) in columns.iter().enumerate() {
-        centred(&mut svg, middle(at), 35, "head", &shorten(&column.title(), 14));
-    }
+    let mut parts = vec![
+        label(0, 16, "head", "Pool"),
+        label(0, 31, "soft", "nodes, system"),
+        label(LABELS, 16, "soft", "Workloads by what their images are made for"),
+        label(WIDTH - BARS + 16, 16, "head", "Pods"),
+    ];
+    let titles = columns.iter().enumerate();
+    parts.extend(titles.map(|(at, column)| centred(middle(at), 35, "head", &shorten(&column.title(), 14))));
     let most = placement.pools.iter().flatten().map(|group| group.workloads).max().unwrap_or(1).max(1);
     let most_pods = report.pools.iter().filter_map(pods).max().unwrap_or(1).max(1);
     for (row, ((at, pool), host)) in rows.iter().zip(&hosts).enumerate() {
         let top = HEAD + row * ROW;
-        push(&mut svg, format_args!("<line class=\"line\" x1=\"0\" x2=\"{WIDTH}\" y1=\"{top}\" y2=\"{top}\"/>\n"));
-        label(&mut svg, 0, top + 25, "head", &shorten(&pool.name, 28));
-        label(&mut svg, 0, top + 42, "soft", &shorten(&node_text(pool), 42));
+        parts.push(line(WIDTH, top));
+        parts.push(label(0, top + 25, "head", &shorten(&pool.name, 28)));
+        parts.push(label(0, top + 42, "soft", &shorten(&node_text(pool), 42)));
         let centre = top + ROW / 2;
+        let groups = placement.pools.get(*at).map(Vec::as_slice).unwrap_or_default();
         for (column, target) in columns.iter().enumerate() {
             if target == host {
-                let (x, side) = (middle(column).saturating_sub(25), 50);
-                push(
-                    &mut svg,
-                    format_args!(
-                        "<rect class=\"home\" x=\"{x}\" y=\"{}\" width=\"{side}\" height=\"{side}\" rx=\"6\"/>\n",
-                        centre - 25
-                    ),
-                );
+                parts.push(rect("home", (middle(column).saturating_sub(25), centre - 25), (50, 50), 6));
             }
-            let groups = placement.pools.get(*at).map(Vec::as_slice).unwrap_or_default();
             if let Some(group) = groups.iter().find(|group| group.target == *target) {
-                square(&mut svg, middle(column), centre, group, most);
+                parts.push(square(middle(column), centre, group, most));
             }
         }
-        bar(&mut svg, pool, top, most_pods);
+        parts.push(bar(pool, top, most_pods));
     }
-    svg.push_str("</svg>");
-    svg
+    svg::picture("fleet", (WIDTH, HEAD + rows.len() * ROW + 8), "What runs in which pool", &text, &parts)
+}
+
+/// `Pool win19, 3 nodes of Windows ltsc2019: 4 workloads for ltsc2019. 2 pods misplaced.`
+fn description(pool: &NodePool, workloads: &str) -> String {
+    let misplaced = match pool.misplaced_pods {
+        None | Some(0) => String::new(),
+        Some(misplaced) => format!(" {} misplaced.", counted(misplaced, "pod")),
+    };
+    let (name, nodes) = (shorten(&pool.name, 60), counted(pool.nodes, "node"));
+    format!("Pool {name}, {nodes} of {}: {workloads}.{misplaced} ", pool_system(pool))
 }
 
 /// `3 nodes, Windows ltsc2019, 1 not ready`.
@@ -202,7 +183,7 @@ fn pods(pool: &NodePool) -> Option<usize> {
 }
 
 /// A square whose area stands for the number of workloads.
-fn square(svg: &mut String, x: usize, y: usize, group: &Group, most: usize) {
+fn square(x: usize, y: usize, group: &Group, most: usize) -> Markup {
     let area = LARGEST * LARGEST * group.workloads / most;
     let side = area.isqrt().clamp(SMALLEST, LARGEST);
     let class = match group {
@@ -210,53 +191,37 @@ fn square(svg: &mut String, x: usize, y: usize, group: &Group, most: usize) {
         Group { target: Target::Linux, .. } => "linux",
         Group { .. } => "right",
     };
-    let (left, top) = (x.saturating_sub(side / 2), y.saturating_sub(side / 2));
-    push(
-        svg,
-        format_args!(
-            "<rect class=\"{class}\" x=\"{left}\" y=\"{top}\" width=\"{side}\" height=\"{side}\" rx=\"4\"/>\n"
-        ),
-    );
     let number = match group.misplaced {
         0 => thousands(group.workloads),
         all if all == group.workloads => thousands(all),
         some => format!("{} of {}", thousands(some), thousands(group.workloads)),
     };
-    if number.len() * 8 + 4 <= side {
-        centred(svg, x, y + 4, "in", &number);
+    let number = if number.len() * 8 + 4 <= side {
+        centred(x, y + 4, "in", &number)
     } else {
-        label(svg, x + side / 2 + 4, y + 4, "", &number);
-    }
+        label(x + side / 2 + 4, y + 4, "", &number)
+    };
+    let corner = (x.saturating_sub(side / 2), y.saturating_sub(side / 2));
+    html! { (rect(class, corner, (side, side), 4)) (number) }
 }
 
 /// The pods of a pool, the misplaced ones first and in red.
-fn bar(svg: &mut String, pool: &NodePool, top: usize, most: usize) {
+fn bar(pool: &NodePool, top: usize, most: usize) -> Markup {
     let (all, misplaced) = (pods(pool).unwrap_or_default(), pool.misplaced_pods.unwrap_or_default());
     let (x, y) = (WIDTH - BARS + 16, top + 21);
     let length = |pods: usize| if pods == 0 { 0 } else { (LONGEST_BAR * pods / most).max(3) };
     let wrong = length(misplaced.min(all));
-    let right = length(all).max(wrong) - wrong;
+    let all_length = length(all).max(wrong);
     let class = if pool.os == "windows" { "right" } else { "linux" };
-    push(
-        svg,
-        format_args!("<rect class=\"nothing\" x=\"{x}\" y=\"{y}\" width=\"{LONGEST_BAR}\" height=\"16\" rx=\"3\"/>\n"),
-    );
-    if right > 0 {
-        let width = wrong + right;
-        push(
-            svg,
-            format_args!("<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"16\" rx=\"3\"/>\n"),
-        );
-    }
-    if wrong > 0 {
-        push(
-            svg,
-            format_args!("<rect class=\"wrong\" x=\"{x}\" y=\"{y}\" width=\"{wrong}\" height=\"16\" rx=\"3\"/>\n"),
-        );
-    }
     let text = match misplaced {
         0 => pods_text(pods(pool)),
         misplaced => format!("{}, {} misplaced", thousands(all), thousands(misplaced)),
     };
-    label(svg, x + LONGEST_BAR + 8, y + 12, "", &text);
+    let part = |class, width| rect(class, (x, y), (width, 16), 3);
+    html! {
+        (part("nothing", LONGEST_BAR))
+        @if all_length > wrong { (part(class, all_length)) }
+        @if wrong > 0 { (part("wrong", wrong)) }
+        (label(x + LONGEST_BAR + 8, y + 12, "", &text))
+    }
 }

@@ -1,0 +1,362 @@
+//! A document as GitHub Flavored Markdown, for a ticket or a wiki. Names and messages of a cluster cannot become markup.
+
+use std::io;
+use std::io::Write;
+
+use mullion_engine::model::foreign_text::visible;
+use mullion_engine::model::text::{counted, list, thousands, upper_first};
+
+use crate::report::document::command::CommandBlock;
+use crate::report::document::inline::{Inline, Text, exact_size, size};
+use crate::report::document::model::{Block, Document, ReportSection, Subsection};
+use crate::report::document::options::RenderOptions;
+use crate::report::document::table::{Cell, Column, Line, LineKind, Row, Shown, Table};
+
+/// What is shown without details: rows of a table or group, items, parts; commands, and rows with commands. GitHub accepts
+/// 65,536 characters in an issue.
+const ROWS: usize = 20;
+const COMMANDS: usize = 3;
+
+/// Writes the document.
+pub(super) fn write(document: &Document<'_>, options: RenderOptions, out: &mut dyn Write) -> io::Result<()> {
+    let mut page = Page { out, details: options.details };
+    writeln!(page.out, "# {}", plain(&document.title))?;
+    document.sections.iter().try_for_each(|section| page.section(section))?;
+    let footer = page.line(&document.footer.as_str().into());
+    writeln!(page.out, "\n{footer}")
+}
+
+struct Page<'o> {
+    out: &'o mut dyn Write,
+    details: bool,
+}
+
+impl Page<'_> {
+    fn shows(&self, shown: Shown) -> bool {
+        shown == Shown::Always || shown == Shown::Details && self.details
+    }
+
+    fn most(&self, without_details: usize) -> usize {
+        if self.details { usize::MAX } else { without_details }
+    }
+
+    fn line(&self, text: &Text) -> String {
+        text.0.iter().map(|part| self.inline(part)).collect()
+    }
+
+    fn inline(&self, part: &Inline) -> String {
+        match part {
+            Inline::Plain(text) | Inline::Tag(_, text) | Inline::Link { text, .. } => plain(text),
+            Inline::Code(text) | Inline::Name(text) => code(text),
+            Inline::Object { kind, name } => code(&format!("{kind} {name}")),
+            Inline::Objects { names, all } => {
+                let shown = names.len().min(self.most(ROWS));
+                let first = plain(&list(names.iter().take(shown)));
+                match all.max(&names.len()) - shown {
+                    0 => first,
+                    more => format!("{first} and {} more", thousands(more)),
+                }
+            }
+            Inline::Alert(text) => format!("**{}**", plain(text)),
+            Inline::Day { date, .. } => date.to_string(),
+            Inline::Source { at, as_of } => {
+                let as_of = as_of.map(|as_of| format!(", {as_of}")).unwrap_or_default();
+                format!("{}{as_of}", plain(at))
+            }
+            Inline::Rows { count, .. } => thousands(*count),
+            Inline::Bytes(bytes) => {
+                if self.details {
+                    exact_size(*bytes)
+                } else {
+                    size(*bytes)
+                }
+            }
+            Inline::Break => ", ".to_owned(),
+        }
+    }
+
+    /// How many of something are not shown, and how to get them.
+    fn more(&mut self, left: usize, what: &str) -> io::Result<()> {
+        match left {
+            0 => Ok(()),
+            left => writeln!(self.out, "\nand {}; `--details` writes all.", counted(left, &format!("more {what}"))),
+        }
+    }
+
+    fn section(&mut self, section: &ReportSection<'_>) -> io::Result<()> {
+        if !self.shows(section.shown) {
+            return Ok(());
+        }
+        writeln!(self.out, "\n## {}", section.title)?;
+        section.blocks.iter().try_for_each(|block| self.block(block, 3))
+    }
+
+    /// Writes a block below a heading. `level`: that of headings in the block.
+    fn block(&mut self, block: &Block<'_>, level: usize) -> io::Result<()> {
+        match block {
+            Block::Paragraph(text) => {
+                let text = self.line(text);
+                writeln!(self.out, "\n{text}")
+            }
+            Block::Note(text) => self.bullets(std::slice::from_ref(text), 1),
+            Block::Summary(sentences) => self.bullets(sentences, usize::MAX),
+            Block::Bullets(items) => self.bullets(items, self.most(ROWS)),
+            Block::Facts(facts) => {
+                let fact = |(label, text): &(&str, Text)| Text::plain(format!("{label}: ")).and(text.clone());
+                self.bullets(&facts.iter().map(fact).collect::<Vec<_>>(), usize::MAX)
+            }
+            Block::Subsections(what, parts) => {
+                let most = self.most(ROWS);
+                parts.iter().take(most).try_for_each(|part| self.part(part, level))?;
+                self.more(parts.len().saturating_sub(most), what)
+            }
+            Block::Table(table) => self.table(table, level),
+            Block::Folded(text, title, table) => {
+                let text = self.line(text);
+                writeln!(self.out, "\n{text}\n\n<details><summary>{title}</summary>")?;
+                self.table(table, level)?;
+                writeln!(self.out, "\n</details>")
+            }
+            Block::Commands(commands) => self.commands(commands),
+            Block::Tiles(_) | Block::Picture(_) => Ok(()),
+        }
+    }
+
+    fn bullets(&mut self, items: &[Text], most: usize) -> io::Result<()> {
+        writeln!(self.out)?;
+        for item in items.iter().take(most) {
+            let item = self.line(item);
+            writeln!(self.out, "- {item}")?;
+        }
+        self.more(items.len().saturating_sub(most), "line")
+    }
+
+    fn heading(&mut self, level: usize, heading: &Text) -> io::Result<()> {
+        let heading = self.line(heading);
+        writeln!(self.out, "\n{} {heading}", "#".repeat(level))
+    }
+
+    fn part(&mut self, part: &Subsection<'_>, level: usize) -> io::Result<()> {
+        self.heading(level, &part.heading)?;
+        part.blocks.iter().try_for_each(|block| self.block(block, level + 1))
+    }
+
+    fn table(&mut self, table: &Table<'_>, level: usize) -> io::Result<()> {
+        let most = self.most(if table.has_commands { COMMANDS } else { ROWS });
+        let is_own = |column: &Column| self.shows(column.shown) || column.shown == Shown::Details;
+        let columns: Vec<(usize, Column)> = table.columns.iter().copied().enumerate().collect();
+        let columns: Vec<(usize, Column)> =
+            columns.into_iter().filter(|(_, column)| is_own(column) && !column.is_in_group).collect();
+        let (mut group, mut shown, mut left) = (None, 0, 0);
+        for row in table.rows() {
+            let is_new = row.group != group;
+            if is_new && table.is_cut_by_group {
+                self.more(left, table.what)?;
+                (shown, left) = (0, 0);
+            }
+            if shown >= most || row.is_detail && !self.details {
+                left += 1;
+                continue;
+            }
+            if let Some(heading) = row.group.as_ref().filter(|_| is_new) {
+                self.heading(level, heading)?;
+            }
+            if table.has_commands {
+                self.record(&row, &columns, level)?;
+            } else {
+                if is_new || shown == 0 {
+                    let titles: Vec<&str> = columns.iter().map(|(_, column)| column.title).collect();
+                    writeln!(self.out, "\n| {} |\n|{}", titles.join(" | "), "---|".repeat(titles.len()))?;
+                }
+                let cells: Vec<String> = columns.iter().map(|(at, _)| self.cell(row.cells.get(*at))).collect();
+                writeln!(self.out, "| {} |", cells.join(" | "))?;
+            }
+            shown += 1;
+            group = row.group;
+        }
+        self.more(left, table.what)
+    }
+
+    fn cell(&self, cell: Option<&Cell>) -> String {
+        let lines = cell.map(|cell| cell.lines.as_slice()).unwrap_or_default();
+        let lines = lines.iter().filter(|line| self.shows(line.shown));
+        lines.map(|line| self.cell_line(line)).collect::<Vec<_>>().join(" ")
+    }
+
+    fn cell_line(&self, Line { kind, label, text, .. }: &Line) -> String {
+        let text = self.line(text);
+        match kind {
+            LineKind::Soft => format!("({text})"),
+            _ if label.is_empty() => text,
+            _ => format!("**{label}:** {text}"),
+        }
+    }
+
+    /// A row with commands: its name, its cells as items, and the commands.
+    fn record(&mut self, row: &Row, columns: &[(usize, Column)], level: usize) -> io::Result<()> {
+        let (head, rest): (Vec<_>, Vec<_>) = columns.iter().copied().partition(|(_, column)| column.is_head);
+        let name: Vec<String> = head.iter().map(|(at, _)| self.cell(row.cells.get(*at))).collect();
+        writeln!(self.out, "\n{} {}\n", "#".repeat(level), name.concat())?;
+        for (at, column) in rest {
+            let cell = row.cells.get(at);
+            for line in cell.map(|cell| cell.lines.as_slice()).unwrap_or_default() {
+                let text = self.cell_line(line);
+                let bullet = match line.kind {
+                    LineKind::Soft => "  ",
+                    LineKind::Plain | LineKind::Raw => "- ",
+                };
+                let title = match cell {
+                    Some(cell) if cell.lines.len() == 1 && line.label.is_empty() => format!("**{}:** ", column.title),
+                    _ => String::new(),
+                };
+                writeln!(self.out, "{bullet}{title}{text}")?;
+            }
+        }
+        row.cells.iter().try_for_each(|cell| self.commands(&cell.commands))
+    }
+
+    /// Commands with their notes. Those of a provider are folded, because Mullion's tests do not run them.
+    fn commands(&mut self, commands: &[CommandBlock]) -> io::Result<()> {
+        // Whole blocks of a large plan would not fit into an issue.
+        let mut first = Vec::new();
+        for of_label in commands.chunk_by(|one, next| one.label == next.label) {
+            first.extend(of_label.iter().take(self.most(COMMANDS)).cloned());
+        }
+        let (blocks, _) = CommandBlock::first_blocks(&first, usize::MAX);
+        for CommandBlock { label, run, note, source } in &blocks {
+            let note = if note.is_empty() { String::new() } else { format!("{}\n\n", self.line(&note.into())) };
+            let run = fenced("sh", run);
+            match source {
+                Some(source) => {
+                    let source = plain(&upper_first(source));
+                    let open = format!("<details><summary>{label} (not run here)</summary>");
+                    writeln!(self.out, "\n{open}\n\n{source}.\n\n{note}{run}\n\n</details>")?;
+                }
+                None => writeln!(self.out, "\n{label}:\n\n{note}{run}")?,
+            }
+        }
+        self.more(commands.len() - first.len(), "command")
+    }
+}
+
+/// A name or value as code, also in a table. Nothing in it is markup, a mention or a link.
+fn code(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    // In a table, the cell separator ends a cell even inside code. With a backslash it does not. Outside of tables, a
+    // backslash in code is shown, but names contain none.
+    let text = visible(text).replace('|', "\\|");
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest + 1);
+    let space = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
+    format!("{fence}{space}{text}{space}{fence}")
+}
+
+/// Lines of a program as they are, without characters that control a terminal.
+fn fenced(language: &str, text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    let lines: Vec<_> = text.split('\n').map(visible).collect();
+    format!("{fence}{language}\n{}\n{fence}", lines.join("\n"))
+}
+
+/// Words that a wiki converts into a link or a mention become code; all other markup is escaped.
+fn plain(text: &str) -> String {
+    let text = visible(text);
+    let mut out = String::with_capacity(text.len() + 16);
+    for (at, word) in text.split(' ').enumerate() {
+        if at > 0 {
+            out.push(' ');
+        }
+        let lower = word.to_ascii_lowercase();
+        if word.contains(['@', '#']) || lower.contains("://") || lower.contains("www.") {
+            let end = word.trim_end_matches(['.', ',', ';', ':']).len();
+            let (word, sign) = word.split_at(end);
+            out.push_str(&code(word));
+            out.push_str(sign);
+            continue;
+        }
+        for c in word.chars() {
+            match c {
+                '&' => out.push_str("&amp;"),
+                '<' => out.push_str("&lt;"),
+                '>' => out.push_str("&gt;"),
+                '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '+' | '!' | '|' | '~' | '$' => {
+                    out.push('\\');
+                    out.push(c);
+                }
+                // A list or a heading line begins like this.
+                '-' | '=' if out.is_empty() => {
+                    out.push('\\');
+                    out.push(c);
+                }
+                _ => out.push(c),
+            }
+        }
+    }
+    // A number and a period begin a list.
+    let digits = out.bytes().take_while(u8::is_ascii_digit).count();
+    if digits > 0 && out.as_bytes().get(digits).is_some_and(|sign| *sign == b'.') {
+        out.insert(digits, '\\');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_no_markup() {
+        let cases = [
+            ("Pool win19 has 3 nodes.", "Pool win19 has 3 nodes."),
+            ("<script>alert(1)</script>", "&lt;script&gt;alert\\(1\\)&lt;/script&gt;"),
+            ("a|b", "a\\|b"),
+            ("*a* _b_ [x](y) ![z](w)", "\\*a\\* \\_b\\_ \\[x\\]\\(y\\) \\!\\[z\\]\\(w\\)"),
+            ("two\nlines", "two\\\\nlines"),
+            ("ask @team, now", "ask `@team`, now"),
+            ("see https://x.example/<b>.", "see `https://x.example/<b>`."),
+            ("see #12", "see `#12`"),
+            ("set `a: b` in *c*", "set `a: b` in \\*c\\*"),
+            ("one ` alone", "one \\` alone"),
+            ("a@sha256:00|`b", "``a@sha256:00\\|`b``"),
+            ("- item", "\\- item"),
+            ("1. item", "1\\. item"),
+            ("10.0.20348 is a build", "10\\.0.20348 is a build"),
+            ("&lt;", "&amp;lt;"),
+        ];
+        for (text, expected) in cases {
+            let page = Page { out: &mut io::sink(), details: false };
+            assert_eq!(page.line(&text.into()), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn code_holds_any_text() {
+        let cases = [
+            ("shop/web", "`shop/web`"),
+            ("", ""),
+            ("a`b", "``a`b``"),
+            ("`", "`` ` ``"),
+            ("a|b", "`a\\|b`"),
+            ("a\nb", "`a\\nb`"),
+            ("</td><script>", "`</td><script>`"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(code(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_fence_is_longer_than_what_it_holds() {
+        let cases = [
+            ("kubectl get pods", "```sh\nkubectl get pods\n```"),
+            ("a\nb", "```sh\na\nb\n```"),
+            ("```\n# x\u{1b}", "````sh\n```\n# x\\u{1b}\n````"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(fenced("sh", text), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The formats of a report, and the options of a caller.
+
+use clap::ValueEnum;
+
+/// A format of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// For a terminal, with the summary first
+    Text,
+    /// The whole report, by its schema: docs/schema/survey-v1.json or docs/schema/plan-v1.json
+    Json,
+    /// For a ticket or a wiki
+    Markdown,
+    /// For a spreadsheet: the workloads of a survey, the containers of a plan with their verdicts
+    Csv,
+    /// One file for a browser and for paper, without any request to a network
+    Html,
+}
+
+/// The options of a caller.
+#[derive(Debug, Clone, Copy)]
+pub struct RenderOptions {
+    /// Whether text and Markdown have everything.
+    pub details: bool,
+    /// Whether text has colors.
+    pub colour: bool,
+    /// The longest line of prose in text, in characters.
+    pub width: usize,
+}
+
+impl Default for RenderOptions {
+    fn default() -> Self {
+        Self { details: false, colour: false, width: 100 }
+    }
+}
+
+impl RenderOptions {
+    /// The same options for a report that people read as prose: in lines of 80 to 120 characters.
+    #[must_use]
+    pub(crate) fn for_prose(self) -> Self {
+        Self { width: self.width.clamp(80, 120), ..self }
+    }
+}

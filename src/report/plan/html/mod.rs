@@ -1,8 +1,0 @@
-//! The plan as one HTML file. It makes no request, and works without its script.
-
-mod commands;
-mod page;
-mod picture;
-mod sections;
-
-pub(super) use page::write;
