@@ -22,6 +22,7 @@ COPY Cargo.toml Cargo.lock ./
 COPY tests/cluster/Cargo.toml tests/cluster/
 COPY crates/engine/Cargo.toml crates/engine/
 COPY crates/manifest/Cargo.toml crates/manifest/
+COPY crates/plan/Cargo.toml crates/plan/
 COPY crates/policy/Cargo.toml crates/policy/
 COPY crates/snapshot/Cargo.toml crates/snapshot/
 COPY crates/survey/Cargo.toml crates/survey/

@@ -41,8 +41,8 @@ fn every_malformed_document_is_one_line_with_place_and_remedy() {
     let table: &[(&[u8], &str, &str)] = &[
         (b"apiVersion: v1\nkind: Pod\nkind: Pod\n", "<stdin>:3:1: the key `kind` occurs twice", "remove one"),
         (b"{\"kind\": \"Pod\",\n \"kind\": \"Pod\"}", "<stdin>:2:2: the key `kind` occurs twice", "remove one"),
-        (b"a:\n\tb: 1\n", "<stdin>:2:2: ", "use spaces"),
-        (b"a:\n  b:\n  \t- c\n", "<stdin>:3:4: ", "use spaces"),
+        (b"a:\n\tb: 1\n", "<stdin>:2:1: ", "use spaces"),
+        (b"a:\n  b:\n  \t- c\n", "<stdin>:3:3: ", "use spaces"),
         (b"a: \"b\nc: d\n", "<stdin>:2:1: ", "a quote is opened and never closed"),
         (b"a: 'b", "<stdin>:1:", "a quote is opened and never closed"),
         (b"{\"a\": \"b", "<stdin>:1:7: ", "a quote is opened and never closed"),

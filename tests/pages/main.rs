@@ -21,7 +21,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use mullion::report::{RenderOptions, ReportFormat, plan, survey};
 use mullion_plan::PlanReport;
-use mullion_plan::PlanReport;
 use mullion_survey::{SurveyReport, compare};
 use serde_json::{Value, json};
 
