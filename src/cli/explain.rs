@@ -9,7 +9,7 @@ use mullion_engine::model::Cause;
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::settings::{Action, Labels};
 use mullion_engine::model::text::list_within;
-use mullion_engine::rules::{Finding, catalogue};
+use mullion_engine::rules::{Finding, RejectedBy, catalogue, field_types};
 use mullion_policy::{EffectiveEntry, EffectiveSetting};
 use serde::Serialize;
 
@@ -69,6 +69,9 @@ struct Explanation<'a> {
     /// Every finding that would deny it without `mode: Audit`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     would_deny: Vec<String>,
+    /// What the API server rejects in a file, as sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rejected: Vec<String>,
     /// What others wrote about its namespace, its RuntimeClass and the nodes, and is not used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unusable: Vec<String>,
@@ -153,6 +156,7 @@ fn explain(
         status,
         denied: denials(&review).map(Finding::sentence).collect(),
         would_deny: would_deny(&review).map(Finding::sentence).collect(),
+        rejected: rejected(workload, &review),
         unusable: review.unusable.iter().map(ToString::to_string).collect(),
         settings: settings(workload, namespace, sources),
         nodes,
@@ -195,6 +199,17 @@ fn would_deny(review: &Review) -> impl Iterator<Item = &Finding> {
     review.findings.iter().filter(|finding| would_be_denied(review, finding))
 }
 
+/// What the API server rejects, because it cannot decode it or its field does not take the value.
+fn rejected(workload: &ManifestWorkload<'_>, review: &Review) -> Vec<String> {
+    let found = field_types::check::check(workload.kind, &workload.object.value, &review.settings);
+    let rejected = found.iter().filter(|finding| finding.rejected_by == RejectedBy::ApiServer);
+    let sentence = |finding: &Finding| {
+        let of_toleration = finding.pointer.contains("/tolerations/");
+        finding.sentence() + if of_toleration { "; as it is, this toleration does not count" } else { "" }
+    };
+    rejected.map(sentence).collect()
+}
+
 impl Explanation<'_> {
     /// The lines below the operating system: its evidence, what is changed or denied, and the nodes.
     fn lines(&self, review: &Review, changes: &WorkloadChanges) -> Vec<String> {
@@ -210,6 +225,7 @@ impl Explanation<'_> {
         lines.extend(
             self.would_deny.iter().map(|finding| format!("  would be denied without mode: Audit ({audit}): {finding}")),
         );
+        lines.extend(self.rejected.iter().map(|finding| format!("  rejected by the API server: {finding}")));
         lines.extend(self.unusable.iter().map(|fact| format!("  not used: {fact}")));
         lines.extend(self.workload.hint.map(|hint| format!("  hint: {hint}")));
         if let (Some(schedulable), Some(runnable)) = (&self.nodes, &self.runnable) {

@@ -99,3 +99,40 @@ fn no_node_is_both_possible_and_left_out() {
     assert!(!names(&text, "not on ").iter().any(|name| possible.contains(name)), "{text}");
     assert_eq!(names(&text, "cannot run on "), ["win1"], "{text}");
 }
+
+#[test]
+fn a_toleration_that_the_api_server_rejects_does_not_count() {
+    let nodes = "\
+apiVersion: v1
+kind: Node
+metadata: {name: spot1, labels: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.20348}}
+spec: {taints: [{key: team, value: spot, effect: NoSchedule}]}
+";
+    let pod = |operator: &str| {
+        format!(
+            "\
+apiVersion: v1
+kind: Pod
+metadata: {{name: web}}
+spec:
+  nodeSelector: {{kubernetes.io/os: windows}}
+  tolerations:
+    - {{key: team, operator: {operator}, value: spot, effect: NoSchedule}}
+  containers:
+    - {{name: web, image: mcr.microsoft.com/windows/nanoserver:ltsc2022}}
+"
+        )
+    };
+    let wrong = explain(nodes, &pod("equal"));
+    assert!(
+        wrong.contains(
+            "  rejected by the API server: MUL803 unknown-value: spec.tolerations[0].operator: the API server rejects \
+             equal: its values are Equal, Exists, Gt, Lt; write Equal; as it is, this toleration does not count\n"
+        ),
+        "{wrong}"
+    );
+    assert_eq!(names(&wrong, "may be scheduled on: "), ["no node"], "{wrong}");
+    let right = explain(nodes, &pod("Equal"));
+    assert!(!right.contains("rejected by"), "{right}");
+    assert_eq!(names(&right, "may be scheduled on: "), ["spot1"], "{right}");
+}
