@@ -15,8 +15,9 @@ pub(super) fn write(table: &Table<'_>, out: &mut dyn Write) -> io::Result<()> {
         write!(out, "{}\r\n", cells.join(","))
     })
 }
-/// A cell, for people: characters that act or hide are escaped. Spreadsheets interpret a text that begins with certain characters as a formula, so such a text gets an
-/// apostrophe before it.
+
+/// A cell, for people: characters that act or hide are escaped. Spreadsheets interpret a text that begins with certain
+/// characters as a formula, so such a text gets an apostrophe before it.
 fn quoted(cell: &str) -> String {
     let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
     let cell = visible(cell);

@@ -7,10 +7,10 @@ use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::text::{counted, list, thousands, upper_first};
 
 use crate::report::document::command::CommandBlock;
-use crate::report::document::inline::{Inline, Text, exact_size, size};
+use crate::report::document::inline::{Inline, Text};
 use crate::report::document::model::{Block, Document, ReportSection, Subsection};
 use crate::report::document::options::RenderOptions;
-use crate::report::document::table::{Cell, Column, Line, LineKind, Row, Shown, Table};
+use crate::report::document::table::{Cell, Column, Line, LineKind, Row, Shown, Table, TablePart};
 
 /// What is shown without details: rows of a table or group, items, parts; commands, and rows with commands. GitHub accepts
 /// 65,536 characters in an issue.
@@ -19,7 +19,7 @@ const COMMANDS: usize = 3;
 
 /// Writes the document.
 pub(super) fn write(document: &Document<'_>, options: RenderOptions, out: &mut dyn Write) -> io::Result<()> {
-    let mut page = Page { out, details: options.details };
+    let mut page = Page { out, options };
     writeln!(page.out, "# {}", plain(&document.title))?;
     document.sections.iter().try_for_each(|section| page.section(section))?;
     let footer = page.line(&document.footer.as_str().into());
@@ -28,18 +28,10 @@ pub(super) fn write(document: &Document<'_>, options: RenderOptions, out: &mut d
 
 struct Page<'o> {
     out: &'o mut dyn Write,
-    details: bool,
+    options: RenderOptions,
 }
 
 impl Page<'_> {
-    fn shows(&self, shown: Shown) -> bool {
-        shown == Shown::Always || shown == Shown::Details && self.details
-    }
-
-    fn most(&self, without_details: usize) -> usize {
-        if self.details { usize::MAX } else { without_details }
-    }
-
     fn line(&self, text: &Text) -> String {
         text.0.iter().map(|part| self.inline(part)).collect()
     }
@@ -50,7 +42,7 @@ impl Page<'_> {
             Inline::Code(text) | Inline::Name(text) => code(text),
             Inline::Object { kind, name } => code(&format!("{kind} {name}")),
             Inline::Objects { names, all } => {
-                let shown = names.len().min(self.most(ROWS));
+                let shown = names.len().min(self.options.most(ROWS));
                 let first = plain(&list(names.iter().take(shown)));
                 match all.max(&names.len()) - shown {
                     0 => first,
@@ -64,13 +56,7 @@ impl Page<'_> {
                 format!("{}{as_of}", plain(at))
             }
             Inline::Rows { count, .. } => thousands(*count),
-            Inline::Bytes(bytes) => {
-                if self.details {
-                    exact_size(*bytes)
-                } else {
-                    size(*bytes)
-                }
-            }
+            Inline::Bytes(bytes) => self.options.size(*bytes),
             Inline::Break => ", ".to_owned(),
         }
     }
@@ -84,7 +70,7 @@ impl Page<'_> {
     }
 
     fn section(&mut self, section: &ReportSection<'_>) -> io::Result<()> {
-        if !self.shows(section.shown) {
+        if !self.options.shows(section.shown) {
             return Ok(());
         }
         writeln!(self.out, "\n## {}", section.title)?;
@@ -100,13 +86,13 @@ impl Page<'_> {
             }
             Block::Note(text) => self.bullets(std::slice::from_ref(text), 1),
             Block::Summary(sentences) => self.bullets(sentences, usize::MAX),
-            Block::Bullets(items) => self.bullets(items, self.most(ROWS)),
+            Block::Bullets(items) => self.bullets(items, self.options.most(ROWS)),
             Block::Facts(facts) => {
                 let fact = |(label, text): &(&str, Text)| Text::plain(format!("{label}: ")).and(text.clone());
                 self.bullets(&facts.iter().map(fact).collect::<Vec<_>>(), usize::MAX)
             }
             Block::Subsections(what, parts) => {
-                let most = self.most(ROWS);
+                let most = self.options.most(ROWS);
                 parts.iter().take(most).try_for_each(|part| self.part(part, level))?;
                 self.more(parts.len().saturating_sub(most), what)
             }
@@ -142,44 +128,32 @@ impl Page<'_> {
     }
 
     fn table(&mut self, table: &Table<'_>, level: usize) -> io::Result<()> {
-        let most = self.most(if table.has_commands { COMMANDS } else { ROWS });
-        let is_own = |column: &Column| self.shows(column.shown) || column.shown == Shown::Details;
-        let columns: Vec<(usize, Column)> = table.columns.iter().copied().enumerate().collect();
+        let most = self.options.most(if table.has_commands { COMMANDS } else { ROWS });
+        let columns = table.columns.iter().copied().enumerate();
         let columns: Vec<(usize, Column)> =
-            columns.into_iter().filter(|(_, column)| is_own(column) && !column.is_in_group).collect();
-        let (mut group, mut shown, mut left) = (None, 0, 0);
-        for row in table.rows() {
-            let is_new = row.group != group;
-            if is_new && table.is_cut_by_group {
-                self.more(left, table.what)?;
-                (shown, left) = (0, 0);
+            columns.filter(|(_, column)| column.shown != Shown::Page && !column.is_in_group).collect();
+        let mut has_titles = false;
+        table.each_part(most, self.options.details, &mut |part| match part {
+            TablePart::Heading(heading) => {
+                has_titles = false;
+                self.heading(level, &heading)
             }
-            if shown >= most || row.is_detail && !self.details {
-                left += 1;
-                continue;
-            }
-            if let Some(heading) = row.group.as_ref().filter(|_| is_new) {
-                self.heading(level, heading)?;
-            }
-            if table.has_commands {
-                self.record(&row, &columns, level)?;
-            } else {
-                if is_new || shown == 0 {
+            TablePart::Row(row) if table.has_commands => self.record(&row, &columns, level),
+            TablePart::Row(row) => {
+                if !std::mem::replace(&mut has_titles, true) {
                     let titles: Vec<&str> = columns.iter().map(|(_, column)| column.title).collect();
                     writeln!(self.out, "\n| {} |\n|{}", titles.join(" | "), "---|".repeat(titles.len()))?;
                 }
                 let cells: Vec<String> = columns.iter().map(|(at, _)| self.cell(row.cells.get(*at))).collect();
-                writeln!(self.out, "| {} |", cells.join(" | "))?;
+                writeln!(self.out, "| {} |", cells.join(" | "))
             }
-            shown += 1;
-            group = row.group;
-        }
-        self.more(left, table.what)
+            TablePart::Left(left) => self.more(left, table.what),
+        })
     }
 
     fn cell(&self, cell: Option<&Cell>) -> String {
         let lines = cell.map(|cell| cell.lines.as_slice()).unwrap_or_default();
-        let lines = lines.iter().filter(|line| self.shows(line.shown));
+        let lines = lines.iter().filter(|line| self.options.shows(line.shown));
         lines.map(|line| self.cell_line(line)).collect::<Vec<_>>().join(" ")
     }
 
@@ -220,7 +194,7 @@ impl Page<'_> {
         // Whole blocks of a large plan would not fit into an issue.
         let mut first = Vec::new();
         for of_label in commands.chunk_by(|one, next| one.label == next.label) {
-            first.extend(of_label.iter().take(self.most(COMMANDS)).cloned());
+            first.extend(of_label.iter().take(self.options.most(COMMANDS)).cloned());
         }
         let (blocks, _) = CommandBlock::first_blocks(&first, usize::MAX);
         for CommandBlock { label, run, note, source } in &blocks {
@@ -327,7 +301,7 @@ mod tests {
             ("&lt;", "&amp;lt;"),
         ];
         for (text, expected) in cases {
-            let page = Page { out: &mut io::sink(), details: false };
+            let page = Page { out: &mut io::sink(), options: RenderOptions::default() };
             assert_eq!(page.line(&text.into()), expected, "{text:?}");
         }
     }

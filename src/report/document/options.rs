@@ -2,6 +2,9 @@
 
 use clap::ValueEnum;
 
+use crate::report::document::inline::{exact_size, size};
+use crate::report::document::table::Shown;
+
 /// A format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
@@ -35,6 +38,21 @@ impl Default for RenderOptions {
 }
 
 impl RenderOptions {
+    /// Whether text and Markdown show a part.
+    pub(super) fn shows(self, shown: Shown) -> bool {
+        shown == Shown::Always || shown == Shown::Details && self.details
+    }
+
+    /// The limit of a list: none with details.
+    pub(super) fn most(self, without_details: usize) -> usize {
+        if self.details { usize::MAX } else { without_details }
+    }
+
+    /// `4.1 GiB`, and all digits with details.
+    pub(super) fn size(self, bytes: u64) -> String {
+        if self.details { exact_size(bytes) } else { size(bytes) }
+    }
+
     /// The same options for a report that people read as prose: in lines of 80 to 120 characters.
     #[must_use]
     pub(crate) fn for_prose(self) -> Self {

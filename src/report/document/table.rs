@@ -1,6 +1,8 @@
 //! Tables: each column is declared once, with its title, its kind and its cells. The rows are made one by one when a
 //! renderer asks for them.
 
+use std::io;
+
 use jiff::civil::Date;
 
 use crate::report::document::command::CommandBlock;
@@ -73,6 +75,15 @@ pub(super) struct Row {
     pub(super) group: Option<Text>,
     /// Whether text and Markdown show it only with details.
     pub(super) is_detail: bool,
+}
+
+/// A part of a table in text and Markdown.
+pub(super) enum TablePart {
+    /// The heading of a group.
+    Heading(Text),
+    Row(Row),
+    /// The number of rows that are left out, which may be 0.
+    Left(usize),
 }
 
 /// A cell.
@@ -163,6 +174,35 @@ impl Cell {
 impl Table<'_> {
     pub(super) fn rows(&self) -> impl Iterator<Item = Row> {
         (0..self.rows).map(|at| (self.row)(at))
+    }
+
+    /// Calls `show` with what text and Markdown show of the table, in order. `most`: the limit of rows, of each group if the
+    /// table is cut by group.
+    pub(super) fn each_part(
+        &self,
+        most: usize,
+        details: bool,
+        show: &mut dyn FnMut(TablePart) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (mut group, mut shown, mut left) = (None, 0, 0);
+        for row in self.rows() {
+            let is_new = row.group != group;
+            if is_new && self.is_cut_by_group {
+                show(TablePart::Left(left))?;
+                (shown, left) = (0, 0);
+            }
+            if shown >= most || row.is_detail && !details {
+                left += 1;
+                continue;
+            }
+            if is_new {
+                group.clone_from(&row.group);
+                row.group.clone().map_or(Ok(()), |heading| show(TablePart::Heading(heading)))?;
+            }
+            shown += 1;
+            show(TablePart::Row(row))?;
+        }
+        show(TablePart::Left(left))
     }
 
     /// The values of each row, in the order of the keys.

@@ -10,10 +10,10 @@ use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::text::{counted, list, lower_first, shorten, thousands};
 
 use crate::report::document::command::CommandBlock;
-use crate::report::document::inline::{Inline, Text, Tone, exact_size, size};
+use crate::report::document::inline::{Inline, Text, Tone};
 use crate::report::document::model::{Block, Document, ReportSection, Subsection};
 use crate::report::document::options::RenderOptions;
-use crate::report::document::table::{Cell, Column, ColumnKind, Line, LineKind, Row, Shown, Table};
+use crate::report::document::table::{Cell, Column, ColumnKind, Line, LineKind, Row, Shown, Table, TablePart};
 use crate::report::table;
 
 /// What is shown without details: objects of one thing and rows of a group, rows of a table, parts and commands.
@@ -42,14 +42,6 @@ struct Page<'o> {
 }
 
 impl Page<'_> {
-    fn shows(&self, shown: Shown) -> bool {
-        shown == Shown::Always || shown == Shown::Details && self.options.details
-    }
-
-    fn most(&self, without_details: usize) -> usize {
-        if self.options.details { usize::MAX } else { without_details }
-    }
-
     fn styled(&self, style: Style, text: &str) -> String {
         if self.options.colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
@@ -69,7 +61,7 @@ impl Page<'_> {
             Inline::Code(text) => format!("`{}`", visible(text)),
             Inline::Object { kind, name } => visible(&format!("{kind} {name}")).into_owned(),
             Inline::Objects { names, all } => {
-                let shown = names.len().min(self.most(FEW));
+                let shown = names.len().min(self.options.most(FEW));
                 let first = visible(&list(names.iter().take(shown))).into_owned();
                 match all.max(&names.len()) - shown {
                     0 => first,
@@ -84,13 +76,7 @@ impl Page<'_> {
                 format!("{}{as_of}", visible(at))
             }
             Inline::Rows { count, .. } => thousands(*count),
-            Inline::Bytes(bytes) => {
-                if self.options.details {
-                    exact_size(*bytes)
-                } else {
-                    size(*bytes)
-                }
-            }
+            Inline::Bytes(bytes) => self.options.size(*bytes),
             Inline::Break => ", ".to_owned(),
         }
     }
@@ -146,7 +132,7 @@ impl Page<'_> {
     }
 
     fn section(&mut self, section: &ReportSection<'_>) -> io::Result<()> {
-        if !self.shows(section.shown) {
+        if !self.options.shows(section.shown) {
             return Ok(());
         }
         let heading = match (section.count, section.what) {
@@ -165,7 +151,7 @@ impl Page<'_> {
             Block::Note(text) => self.paragraph("  note  ", text),
             Block::Summary(sentences) => sentences.iter().try_for_each(|sentence| self.paragraph("  - ", sentence)),
             Block::Bullets(items) => {
-                let most = self.most(ROWS);
+                let most = self.options.most(ROWS);
                 items.iter().take(most).try_for_each(|item| self.paragraph("  - ", item))?;
                 self.more("  ", items.len().saturating_sub(most), "line")
             }
@@ -175,7 +161,7 @@ impl Page<'_> {
                 self.labeled("  ", &lines)
             }
             Block::Subsections(what, parts) => {
-                let most = self.most(PARTS);
+                let most = self.options.most(PARTS);
                 parts.iter().take(most).try_for_each(|part| self.part(part))?;
                 self.more("\n  ", parts.len().saturating_sub(most), what)
             }
@@ -203,7 +189,8 @@ impl Page<'_> {
 
     fn table(&mut self, table: &Table<'_>) -> io::Result<()> {
         let columns: Vec<(usize, Column)> = table.columns.iter().copied().enumerate().collect();
-        let is_record = |(_, column): &(usize, Column)| column.kind == ColumnKind::Wide && self.shows(column.shown);
+        let is_record =
+            |(_, column): &(usize, Column)| column.kind == ColumnKind::Wide && self.options.shows(column.shown);
         if table.has_commands || columns.iter().any(is_record) {
             self.records(table, &columns)
         } else {
@@ -213,7 +200,7 @@ impl Page<'_> {
 
     /// A line for each row, and below the table what does not fit into it.
     fn aligned(&mut self, table: &Table<'_>, columns: &[(usize, Column)]) -> io::Result<()> {
-        let most = self.most(ROWS);
+        let most = self.options.most(ROWS);
         let rows: Vec<Row> = table.rows().take(most).collect();
         let short: Vec<&(usize, Column)> = columns.iter().filter(|(_, column)| column.shown == Shown::Always).collect();
         let header = short.iter().map(|(_, column)| column.title.to_uppercase()).collect();
@@ -248,37 +235,29 @@ impl Page<'_> {
 
     /// A block for each row: its name, then its cells with their titles.
     fn records(&mut self, table: &Table<'_>, columns: &[(usize, Column)]) -> io::Result<()> {
-        let most = self.most(if table.has_commands || table.is_cut_by_group { FEW } else { ROWS });
-        let (mut group, mut shown, mut left) = (None, 0, 0);
-        for row in table.rows() {
-            let is_new = row.group != group;
-            if is_new && table.is_cut_by_group {
-                self.more("    ", left, table.what)?;
-                (shown, left) = (0, 0);
-            }
-            if shown >= most || row.is_detail && !self.options.details {
-                left += 1;
-                continue;
-            }
-            if let Some(heading) = row.group.as_ref().filter(|_| is_new) {
+        let most = self.options.most(if table.has_commands || table.is_cut_by_group { FEW } else { ROWS });
+        let more_indent = if table.is_cut_by_group { "    " } else { "  " };
+        table.each_part(most, self.options.details, &mut |part| match part {
+            TablePart::Heading(heading) => {
                 writeln!(self.out)?;
-                self.heading("  ", heading)?;
+                self.heading("  ", &heading)
             }
-            shown += 1;
-            if table.has_commands {
-                writeln!(self.out)?;
+            TablePart::Row(row) => {
+                if table.has_commands {
+                    writeln!(self.out)?;
+                }
+                self.record(&row, columns, if row.group.is_some() { "    " } else { "  " })
             }
-            self.record(&row, columns, if row.group.is_some() { "    " } else { "  " })?;
-            group = row.group;
-        }
-        self.more(if table.is_cut_by_group { "    " } else { "  " }, left, table.what)
+            TablePart::Left(left) => self.more(more_indent, left, table.what),
+        })
     }
 
     fn record(&mut self, row: &Row, columns: &[(usize, Column)], indent: &str) -> io::Result<()> {
         let name = self.row_name(row, columns);
         self.lines(indent, &name)?;
         let (mut untitled, mut titled) = (Vec::new(), Vec::new());
-        for (at, column) in columns.iter().filter(|(_, column)| self.shows(column.shown) && !column.is_in_group) {
+        for (at, column) in columns.iter().filter(|(_, column)| self.options.shows(column.shown) && !column.is_in_group)
+        {
             let of_cell = row.cells.get(*at).map(|cell| cell.lines.as_slice()).unwrap_or_default();
             // The name of the row has what belongs to its first line.
             let named =
@@ -309,7 +288,7 @@ impl Page<'_> {
     /// follows the one before it in parentheses.
     fn lines_of<'l>(&self, title: &str, lines: impl Iterator<Item = &'l Line>) -> Vec<(String, String)> {
         let mut out: Vec<(String, String)> = Vec::new();
-        for line in lines.filter(|line| self.shows(line.shown)) {
+        for line in lines.filter(|line| self.options.shows(line.shown)) {
             let text = match line.text.0.as_slice() {
                 // It is long, so it wraps, which code does not.
                 [Inline::Code(raw)] if line.kind == LineKind::Raw => visible(raw).into_owned(),
@@ -329,7 +308,7 @@ impl Page<'_> {
 
     /// Commands with their notes.
     fn commands(&mut self, commands: &[CommandBlock], most: usize) -> io::Result<()> {
-        let (blocks, left) = CommandBlock::first_blocks(commands, self.most(most));
+        let (blocks, left) = CommandBlock::first_blocks(commands, self.options.most(most));
         for CommandBlock { label, run, note, source } in &blocks {
             let source = source.as_ref().map(|source| format!(" (not run here; {source})")).unwrap_or_default();
             writeln!(self.out)?;

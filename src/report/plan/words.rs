@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use mullion_engine::model::text::{counted, list, thousands};
+use mullion_engine::model::text::{counted, list, plural, thousands};
 use mullion_plan::report::{
     BehaviorChange, Capacity, Constraint, ConstraintState, PlanCommand, PlanReport, PlannedContainer, PlannedWorkload,
     PoolPart, ProposalConfidence, StepKind, Target, Verdict,
@@ -355,7 +355,7 @@ pub(super) fn capacity_text(capacity: &Capacity) -> Text {
 
 /// `1 node`, `2,000 nodes`.
 pub(super) fn counted_exact(count: usize, what: &str) -> String {
-    if count < 1000 { counted(count, what) } else { format!("{} {what}s", thousands(count)) }
+    if count < 1000 { counted(count, what) } else { format!("{} {}", thousands(count), plural(what)) }
 }
 
 #[cfg(test)]

@@ -63,10 +63,14 @@ pub fn list_within(items: impl IntoIterator<Item: Display>, count: usize, separa
 
 /// `1 node`, `2 nodes`, `2 policies`, `2 days`.
 pub fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("{count} {what}") } else { format!("{count} {}", plural(what)) }
+}
+
+/// `pods` for `pod`, `policies` for `policy`.
+pub fn plural(what: &str) -> String {
     match what.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u'])) {
-        _ if count == 1 => format!("{count} {what}"),
-        Some(stem) => format!("{count} {stem}ies"),
-        None => format!("{count} {what}s"),
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{what}s"),
     }
 }
 

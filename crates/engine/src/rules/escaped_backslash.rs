@@ -43,8 +43,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     }
     if cx.is_whole_pod() {
         for (index, volume) in cx.input.pod.items("/spec/volumes").iter().enumerate() {
-            let path = volume.pointer("/hostPath/path").and_then(Value::as_str).unwrap_or_default();
-            if has_escape(path) {
+            if let Some(path) = escaped(volume.get("hostPath").and_then(|source| source.get("path"))) {
                 out.push(finding(path, cx.input.pod.at(&format!("/spec/volumes/{index}/hostPath/path")), cx));
             }
         }
@@ -55,25 +54,28 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
 }
 
 fn check_container(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let text = |pointer: &str| container.get(pointer).and_then(Value::as_str).unwrap_or_default();
-    if has_escape(text("/workingDir")) {
-        out.push(finding(text("/workingDir"), cx.at(container, "/workingDir"), cx));
+    if let Some(path) = escaped(container.get("/workingDir")) {
+        out.push(finding(path, cx.at(container, "/workingDir"), cx));
     }
-    let mounts = container.get("/volumeMounts").and_then(Value::as_array).map_or(0, Vec::len);
-    for pointer in (0..mounts).flat_map(|at| ["mountPath", "subPath"].map(|name| format!("/volumeMounts/{at}/{name}")))
-    {
-        if has_escape(text(&pointer)) {
-            out.push(finding(text(&pointer), cx.at(container, &pointer), cx));
+    for (index, mount) in container.items("/volumeMounts").iter().enumerate() {
+        for field in ["mountPath", "subPath"] {
+            if let Some(path) = escaped(mount.get(field)) {
+                out.push(finding(path, cx.at(container, &format!("/volumeMounts/{index}/{field}")), cx));
+            }
         }
     }
     for list in COMMANDS {
-        let words = container.get(list).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        for (index, word) in words.iter().enumerate() {
+        for (index, word) in container.items(list).iter().enumerate() {
             if let Some(word) = word.as_str().filter(|word| has_path_with_escape(word)) {
                 out.push(finding(word, cx.at(container, &format!("{list}/{index}")), cx));
             }
         }
     }
+}
+
+/// The path, if it contains a character of an escape.
+fn escaped(path: Option<&Value>) -> Option<&str> {
+    path?.as_str().filter(|path| has_escape(path))
 }
 
 fn finding(value: &str, pointer: String, cx: &WorkloadContext<'_>) -> Finding {

@@ -1,7 +1,7 @@
 //! The parts of a section on the page.
 
 use maud::{Markup, PreEscaped, Render, html};
-use mullion_engine::model::text::{counted, thousands};
+use mullion_engine::model::text::{plural, thousands};
 
 use crate::report::document::html::commands::commands;
 use crate::report::document::html::inline::{Exact, class, line};
@@ -107,7 +107,7 @@ impl Blocks<'_> {
         let more = parts.len().saturating_sub(PARTS);
         html! {
             (PreEscaped(out))
-            @if more > 0 { div.callout { p { "and " (thousands(more)) " " (counted(2, what).trim_start_matches("2 ")) " more. " (self.rest()) } } }
+            @if more > 0 { div.callout { p { "and " (thousands(more)) " " (plural(what)) " more. " (self.rest()) } } }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tables of the page. Each has a limit of rows and of bytes, which limits the page.
 
 use maud::{Markup, PreEscaped, Render, html};
-use mullion_engine::model::text::{prefix, thousands};
+use mullion_engine::model::text::{plural, prefix, thousands};
 
 use crate::report::document::html::commands::commands;
 use crate::report::document::html::inline::{Exact, LINES, TEXT, line};
@@ -14,7 +14,7 @@ const CELL_COMMANDS: usize = 20_000;
 /// The table with as many of the rows as fit, and a sentence about the others. `command`: prints the report.
 pub(super) fn table(table: &Table<'_>, command: &str) -> Markup {
     let Table { id, columns, .. } = table;
-    let named = if table.is_filtered { format!("{}s", table.what) } else { (*id).to_owned() };
+    let named = if table.is_filtered { plural(table.what) } else { (*id).to_owned() };
     let rest =
         if table.rest.is_empty() { format!("`{command} -o json` writes all of them.") } else { table.rest.to_owned() };
     let (rows, shown) = rows(table, command);

@@ -25,6 +25,11 @@ impl<'a> Container<'a> {
         member_below(self.list, self.value, pointer).filter(|value| !value.is_null())
     }
 
+    /// The items of the list at `pointer` below the container.
+    pub fn items(&self, pointer: &str) -> &'a [Value] {
+        self.get(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
     /// Its name; empty if it does not have one.
     pub fn name(&self) -> &'a str {
         self.get("/name").and_then(Value::as_str).unwrap_or_default()

@@ -44,10 +44,10 @@ pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings) -> Vec<Fin
         table: &TABLE,
         pointer: String::new(),
         above: Vec::new(),
-        wrong: Found::new(&WRONG_TYPE, RejectedBy::ApiServer, &exemptions, settings),
-        unknown: Found::new(&UNKNOWN_FIELD, RejectedBy::None, &exemptions, settings),
-        misspelled: Found::new(&UNKNOWN_VALUE, RejectedBy::ApiServer, &exemptions, settings),
-        other: Found::with_default(&UNKNOWN_VALUE, Action::Warn, RejectedBy::None, &exemptions, settings),
+        wrong: Found::new(&WRONG_TYPE, WRONG_TYPE.default, RejectedBy::ApiServer, &exemptions, settings),
+        unknown: Found::new(&UNKNOWN_FIELD, UNKNOWN_FIELD.default, RejectedBy::None, &exemptions, settings),
+        misspelled: Found::new(&UNKNOWN_VALUE, UNKNOWN_VALUE.default, RejectedBy::ApiServer, &exemptions, settings),
+        other: Found::new(&UNKNOWN_VALUE, Action::Warn, RejectedBy::None, &exemptions, settings),
     };
     walk.value(&TABLE.kind(kind), object);
     let Walk { wrong, unknown, misspelled, other, .. } = walk;
@@ -166,12 +166,8 @@ struct Found {
 }
 
 impl Found {
-    fn new(rule: &'static Rule, rejected_by: RejectedBy, exemptions: &Exemptions<'_>, settings: &Settings) -> Self {
-        Self::with_default(rule, rule.default, rejected_by, exemptions, settings)
-    }
-
     /// `default`: the action if no policy sets one.
-    fn with_default(
+    fn new(
         rule: &'static Rule,
         default: Action,
         rejected_by: RejectedBy,

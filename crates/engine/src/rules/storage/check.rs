@@ -17,7 +17,7 @@ use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::storage::rules::{
     BLOCK_VOLUME, HUGE_PAGES, MEMORY_VOLUME, MOUNT_PROPAGATION, NFS_VOLUME, TERMINATION_MESSAGE_PATH,
 };
-use crate::rules::storage::volume::{Volume, by_kubelet, items};
+use crate::rules::storage::volume::{Volume, by_kubelet};
 use crate::rules::storage::{file_mode, host_path};
 
 /// The API server's default (`pkg/apis/core/v1/defaults.go`, `SetDefaults_Container`).
@@ -57,7 +57,7 @@ fn mounted_names<'a>(cx: &WorkloadContext<'a>) -> HashSet<&'a str> {
     cx.input
         .pod
         .containers()
-        .flat_map(|container| ["/volumeMounts", "/volumeDevices"].map(|list| items(&container, list)))
+        .flat_map(|container| ["/volumeMounts", "/volumeDevices"].map(|list| container.items(list)))
         .flatten()
         .filter_map(|mount| mount.get("name")?.as_str())
         .collect()
@@ -66,7 +66,7 @@ fn mounted_names<'a>(cx: &WorkloadContext<'a>) -> HashSet<&'a str> {
 /// Block devices: in `pkg/volume/util/volumepathhandler/volume_path_handler_unsupported.go` every call returns an
 /// error.
 fn block_devices(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    if !items(container, "/volumeDevices").is_empty() {
+    if !container.items("/volumeDevices").is_empty() {
         out.push(by_kubelet(cx.finding(&BLOCK_VOLUME, cx.at(container, "/volumeDevices"), BLOCK_VOLUME.why)));
     }
 }
@@ -93,7 +93,7 @@ pub(crate) fn huge_pages(container: &Container<'_>, cx: &WorkloadContext<'_>, ou
 /// Mount propagation: it is private on Windows, whatever the field (`pkg/kubelet/kubelet_pods.go`,
 /// `translateMountPropagation`).
 fn propagation(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    for (index, mount) in items(container, "/volumeMounts").iter().enumerate() {
+    for (index, mount) in container.items("/volumeMounts").iter().enumerate() {
         let mode = mount.get("mountPropagation").and_then(Value::as_str).unwrap_or_default();
         if !matches!(mode, "HostToContainer" | "Bidirectional") {
             continue;

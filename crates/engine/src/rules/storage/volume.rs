@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use crate::model::pod_view::Container;
 use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 
@@ -28,11 +27,6 @@ impl<'a> Volume<'a> {
     pub(crate) fn at(self, cx: &WorkloadContext<'_>, below: &str) -> String {
         cx.input.pod.at(&format!("/spec/volumes/{}{below}", self.index))
     }
-}
-
-/// The items of a list below a container.
-pub(crate) fn items<'a>(container: &Container<'a>, list: &str) -> &'a [Value] {
-    container.get(list).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Marks a finding for which the kubelet never starts the pod.
