@@ -46,7 +46,7 @@ fuzz: needs ## Run each fuzz target for SECONDS=60, or RUNS=N times
 	@fuzz/run.sh $(if $(RUNS),runs $(RUNS),seconds $(SECONDS))
 
 .PHONY: rules
-rules: needs ## Update the files that are generated from the rule catalogue, the policy keys and the command line (policies/rules, policies/schema, docs/reference/policy.md, docs/reference/flags.md, docs/reference/saved-inventory.md, expected findings), and the output shown in README.md and docs
+rules: needs ## Update the files that are generated from the rule catalogue, the policy keys and the command line (policies/rules, policies/schema, docs/reference/policy.md and the pages of its kinds, docs/reference/flags.md, docs/reference/saved-inventory.md, expected findings), and the output shown in README.md and docs
 	UPDATE_DOCS=1 $(CARGO) test --locked --workspace --test rules --test schema --test docs --test survey --test plan
 
 # Not part of `test`: it needs npm and a network.
@@ -147,8 +147,8 @@ release-tools: ## Install the tools that `make release` needs, on Debian and as 
 	@release/needs.sh --install
 
 .PHONY: manifests
-manifests: needs ## Write plain manifests and a kustomize base into target/manifests, with REPOSITORY=registry.example.com/mullion or VALUES=FILE
-	@tools="$$(tests/cluster/tools/build.sh)" && REPOSITORY="$(REPOSITORY)" packaging/manifests.sh target/manifests "$$tools/helm" $(VALUES) && \
+manifests: needs ## Write plain manifests and a kustomize base into target/manifests, with REPOSITORY=registry.example.com/mullion POLICIES=audit or VALUES=FILE
+	@tools="$$(tests/cluster/tools/build.sh)" && REPOSITORY="$(REPOSITORY)" POLICIES="$(POLICIES)" packaging/manifests.sh target/manifests "$$tools/helm" $(VALUES) && \
 	echo "target/manifests:" && ls target/manifests
 
 # Not part of `test`: it builds Helm 3, which takes a few minutes the first time.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Writes the objects of the chart as plain manifests, for people without Helm: packaging/manifests.sh FOLDER HELM [VALUES]…
 #   REPOSITORY  repository of the image, unless a values file sets it
+#   POLICIES    shipped policies, such as audit, unless a values file sets others
 #   NAMESPACE   namespace of Mullion; default: mullion-system
 # FOLDER then has mullion.yaml with all objects, kustomization.yaml, which makes it a kustomize base, and withdraw.yaml with the Job
 # that removes Mullion from the nodes.
@@ -12,6 +13,7 @@ chart=$(cd "$(dirname "$0")/../charts/mullion" && pwd)
 arguments=(template mullion "$chart" --namespace "$namespace")
 for values in "$@"; do arguments+=(--values "$values"); done
 if [ -n "${REPOSITORY:-}" ]; then arguments+=(--set-string "image.repository=$REPOSITORY"); fi
+if [ -n "${POLICIES:-}" ]; then arguments+=(--set-string "policies.shipped=$POLICIES"); fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

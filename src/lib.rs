@@ -36,7 +36,7 @@
 //!   [`NodeSettings`](mullion_engine::model::settings::NodeSettings);
 //! - a policy key: a field of [`Settings`](mullion_engine::model::settings::Settings) or
 //!   [`NodeSettings`](mullion_engine::model::settings::NodeSettings), and the row that sets it in
-//!   `crates/policy/src/schema`; `make rules` writes `policies/schema/` and `docs/reference/policy.md`.
+//!   `crates/policy/src/schema`; `make rules` writes `policies/schema/` and the reference of policy files.
 
 mod admission_probe;
 pub mod cli;

@@ -113,6 +113,9 @@ const ALL_FILES_CHECKS: &[(&str, AllFilesCheck)] = &[
     ("fence::upgrades_from_the_chart_before_and_back", |server, _| {
         Box::pin(fence::upgrades_from_the_chart_before_and_back(server))
     }),
+    ("upgrades::an_upgrade_without_policies_replaces_none", |server, _| {
+        Box::pin(upgrades::an_upgrade_without_policies_replaces_none(server))
+    }),
     ("upgrades::no_immutable_field_changes", |server, files| {
         Box::pin(upgrades::no_immutable_field_changes(server, files))
     }),

@@ -45,7 +45,7 @@ impl Template<'_> {
 /// All values files, in order of name.
 pub fn files() -> Result<Vec<Arc<Rendered>>> {
     let mut defaults = read(&Chart::folder().join("values.yaml"))?;
-    overlay(&mut defaults, &read(&Chart::image())?);
+    overlay(&mut defaults, &read(&Chart::required())?);
     let mut paths: Vec<PathBuf> = std::fs::read_dir(Chart::folder().join("ci"))
         .context("charts/mullion/ci")?
         .map(|entry| entry.map(|entry| entry.path()))

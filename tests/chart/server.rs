@@ -125,7 +125,7 @@ impl Server {
         Ok(turn)
     }
 
-    /// The output of `helm <arguments>` in Mullion's namespace. `install` and `upgrade` get the repository of the image.
+    /// The output of `helm <arguments>` in Mullion's namespace. `install` and `upgrade` get the values without a default.
     pub async fn helm(&self, arguments: &[&str]) -> Result<String> {
         self.helm_of(self.plane.tools().command(Tool::Helm), arguments).await
     }
@@ -133,11 +133,11 @@ impl Server {
     /// Does the same with another program, such as Helm 3.
     pub async fn helm_of(&self, program: Command, arguments: &[&str]) -> Result<String> {
         let plane = &self.plane;
-        let image = Chart::image();
-        let image = image.to_string_lossy();
+        let required = Chart::required();
+        let required = required.to_string_lossy();
         let mut arguments = arguments.to_vec();
         if let Some("install" | "upgrade") = arguments.first().copied() {
-            arguments.splice(1..1, ["--values", &*image]);
+            arguments.splice(1..1, ["--values", &*required]);
         }
         let home = plane.dir().join("tools");
         let done = tokio::process::Command::from(program)

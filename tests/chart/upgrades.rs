@@ -178,6 +178,32 @@ pub fn helm_3() -> Command {
     Command::new(mullion_cluster::helm_3().expect("the trial exists only with HELM3"))
 }
 
+/// An upgrade without `policies` keeps the built-in ones, with a note, and fails where the release has others.
+pub async fn an_upgrade_without_policies_replaces_none(server: &Server) -> Result<()> {
+    let _alone = server.alone().await?;
+    let chart = mullion_cluster::Chart::folder();
+    let chart = chart.to_string_lossy();
+    let upgrade =
+        async |values: &str| server.helm(&["upgrade", "mullion", &chart, "--no-hooks", "--set", values]).await;
+    server.helm(&["install", "mullion", &chart, "--no-hooks"]).await?;
+    let output = upgrade("policies.shipped=").await?;
+    ensure!(output.contains("policies is empty, so this release keeps `shipped: default`"), "{output}");
+    let others = [
+        ("policies.shipped=audit", "the release has policies.shipped: audit"),
+        (r"policies.shipped=,policies.files.ours\.yaml=", "the release has policies.files with ours.yaml"),
+        (
+            "policies.shipped=,policies.configMap=company-policies",
+            "the release has policies.configMap: company-policies",
+        ),
+    ];
+    for (values, expected) in others {
+        upgrade(values).await.with_context(|| values.to_owned())?;
+        let refused = upgrade("policies.shipped=").await.err().map(|error| format!("{error:#}")).unwrap_or_default();
+        ensure!(refused.contains(expected), "after {values}: {refused:?}");
+    }
+    server.helm(&["uninstall", "mullion", "--no-hooks"]).await.map(drop)
+}
+
 /// A release of Helm 3 that Helm 4 upgrades, and the reverse: the bundle stays, and nothing is left of other values.
 pub async fn helm_3_and_4_upgrade_releases_of_each_other(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
     let _alone = server.alone().await?;

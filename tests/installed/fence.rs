@@ -37,7 +37,7 @@ pub async fn a_denied_taint_names_the_value_that_allows_it(site: &Site) -> Resul
     let chart = chart();
     let chart = chart.to_str().context("a path that is not UTF-8")?;
     let install = ["install", "mullion", chart, "-n", NAMESPACE, "--create-namespace", "--set-file", &policies];
-    site.helm(&[&install[..], &USUAL].concat()).await?;
+    site.helm(&[&install[..], &USUAL, &["--set", "policies.shipped="]].concat()).await?;
     in_effect(site).await?;
     site.plane.kubectl(&["uncordon", "l1", "l2"]).await?;
     wait_for("a node for the pod that waits", DEADLINE, async || {
@@ -68,7 +68,7 @@ pub async fn a_denied_taint_names_the_value_that_allows_it(site: &Site) -> Resul
     };
     set(false).await?;
     let values = format!("fence.taintKeys={{os,windows,{KEY}}},fence.runtimeClassHandlers={{company-windows}}");
-    site.install(&["--set-file", &policies, "--set", &values]).await?;
+    site.install(&["--set-file", &policies, "--set", &values, "--set", "policies.shipped="]).await?;
     set(true).await?;
     wait_for("a class", DEADLINE, || site.plane.kubectl(&["get", "runtimeclass", "mullion-windows-ltsc2022"])).await?;
     site.helm(&["uninstall", "mullion", "-n", NAMESPACE, "--wait"]).await?;

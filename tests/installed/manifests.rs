@@ -25,7 +25,7 @@ pub async fn kubectl_applies_and_deletes_them(site: &Site) -> Result<()> {
     fs::write(&values, format!("admission:\n  timeoutSeconds:\n{}\n", patience.collect::<Vec<_>>().join("\n")))?;
     let made = tokio::process::Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/packaging/manifests.sh"))
         .args([folder.as_path(), &site.plane.tools().path(Tool::Helm), &values])
-        .envs([("REPOSITORY", REPOSITORY), ("NAMESPACE", NAMESPACE)])
+        .envs([("REPOSITORY", REPOSITORY), ("POLICIES", "default"), ("NAMESPACE", NAMESPACE)])
         .stdin(Stdio::null())
         .output()
         .await?;

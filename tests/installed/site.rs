@@ -20,8 +20,9 @@ pub const PATIENT: [&str; 2] = ["--set", "admission.timeoutSeconds.mutating=5,ad
 
 /// The repository of the image, in the documents and in every installation.
 pub const REPOSITORY: &str = "registry.example.com/mullion";
-/// The values of every installation here: there is no default for the repository.
-pub const USUAL: [&str; 4] = [PATIENT[0], PATIENT[1], "--set", "image.repository=registry.example.com/mullion"];
+/// The values of every installation here, with those for which the chart has no default.
+pub const USUAL: [&str; 4] =
+    [PATIENT[0], PATIENT[1], "--values", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/required.yaml")];
 
 /// For the system priority classes in kube-system, as on GKE, which limits them elsewhere to namespaces with such a
 /// quota.

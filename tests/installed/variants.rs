@@ -114,7 +114,7 @@ pub async fn policies_of_others(site: &Site) -> Result<()> {
         .await
     };
     apply(site, &policies("Enforce")).await?;
-    let arguments = ["--set", "policies.configMap=company-policies"];
+    let arguments = ["--set", "policies.shipped=,policies.configMap=company-policies"];
     site.install(&arguments).await?;
     at_work(site).await?;
     apply(site, &policies("Disabled")).await?;
@@ -124,7 +124,7 @@ pub async fn policies_of_others(site: &Site) -> Result<()> {
     apply(site, &policies("Enforce")).await?;
     places(true).await?;
 
-    let files = json!({"policies": {"files": {"own.yaml": documents("Disabled")}}});
+    let files = json!({"policies": {"shipped": "", "files": {"own.yaml": documents("Disabled")}}});
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("values.json");
     std::fs::write(&path, files.to_string())?;

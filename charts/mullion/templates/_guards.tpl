@@ -74,20 +74,30 @@ fence.runtimeClassHandlers
 {{- fail "admission.skipSettledLinux is the name in earlier charts: remove it, and set admission.skipExplicitlyLinux to the same value. helm upgrade --reset-then-reuse-values keeps the earlier name, so pass your values with -f" -}}
 {{- end -}}
 
+{{- $undecided := list -}}
 {{- if not $values.image.repository -}}
-{{- fail "image.repository is empty, and the chart has no default, because no image of Mullion is published yet. Build the image (make image IMAGE=NAME:TAG), push it to your registry, and add its name:\n    --set image.repository=registry.example.com/mullion\nor in a values file:\n    image: {repository: registry.example.com/mullion}" -}}
+{{- $undecided = append $undecided "image.repository is empty, and the chart has no default, because no image of Mullion is published yet. Build the image (make image IMAGE=NAME:TAG), push it to your registry, and add its name:\n    --set image.repository=registry.example.com/mullion\nor in a values file:\n    image: {repository: registry.example.com/mullion}" -}}
+{{- end -}}
+{{- if not (or $.Release.IsUpgrade (include "mullion.policies.chosen" .)) -}}
+{{- $undecided = append $undecided "policies is empty, and the chart has no default, because only you know whether Mullion may change this cluster. Choose one:\n    --set policies.shipped=audit     only report what Mullion would do: for a cluster in use\n    --set policies.shipped=default   place and deny pods, and label and taint Windows nodes: for a new cluster\nor in a values file:\n    policies: {shipped: audit}\nOr set policies.files or policies.configMap. If a tool renders this for an existing release without policies, shipped: default keeps what it has" -}}
+{{- end -}}
+{{- with $undecided -}}
+{{- fail (join "\n\n" .) -}}
 {{- end -}}
 
 {{- if has $namespace (list "default" "kube-system" "kube-public" "kube-node-lease") -}}
 {{- fail (printf "pods in the namespace of Mullion are never reviewed, so it must not be %s: install with --namespace mullion-system --create-namespace" $namespace) -}}
 {{- end -}}
 
-{{- $ways := list -}}
-{{- range list "shipped" "files" "configMap" -}}
-{{- if get $values.policies . }}{{ $ways = append $ways (printf "policies.%s" .) }}{{ end -}}
+{{- if and $.Release.IsUpgrade (not (include "mullion.policies.chosen" .)) -}}
+{{- with include "mullion.policies.installed" . -}}
+{{- fail (printf "policies is empty, but the release has %s, which the upgrade would replace by the built-in policies: add it to your values, or use --reset-then-reuse-values. To enforce the built-in policies instead, set policies.shipped=default" .) -}}
 {{- end -}}
-{{- if gt (len $ways) 1 -}}
-{{- fail (printf "%s are set, but only one of them is allowed: keep one and leave the others empty" (join " and " $ways)) -}}
+{{- end -}}
+
+{{- $chosen := include "mullion.policies.chosen" . | default "[]" | fromJsonArray -}}
+{{- if gt (len $chosen) 1 -}}
+{{- fail (printf "%s are set, but only one of them is allowed: keep one and leave the others empty" (join " and " $chosen)) -}}
 {{- end -}}
 {{- if has $values.policies.configMap (list "mullion-policies" "mullion-state") -}}
 {{- fail (printf "policies.configMap %s is the name of a ConfigMap that the chart or the controller manages: choose another name" $values.policies.configMap) -}}

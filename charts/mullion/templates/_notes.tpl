@@ -6,7 +6,7 @@ It uses the policies of ConfigMap {{ $policies.configMap }}. Their `mode` sets w
 {{- else if $policies.files -}}
 It uses your policies {{ keys $policies.files | sortAlpha | join ", " }}. Their `mode` sets whether Mullion enforces them or only reports.
 {{- else if eq $policies.shipped "audit" -}}
-It runs in audit mode (policies: audit): it reports what it would do, and changes and denies nothing.
+It runs in audit mode (policies.shipped: audit): it reports what it would do, and changes and denies nothing.
 {{- else -}}
 It enforces the {{ $policies.shipped | default "default" }} policies: it places pods, denies what cannot run on Windows,
 and labels and taints Windows nodes.
@@ -24,6 +24,9 @@ and labels and taints Windows nodes.
 {{- $lines = append $lines "admission.failurePolicy is Fail with one webhook replica: new Windows pods are rejected whenever it is rescheduled. Set webhook.replicas to 2 or 3." -}}
 {{- else if $one -}}
 {{- $lines = append $lines "webhook.replicas is 1: pods are admitted without a review whenever it is rescheduled." -}}
+{{- end -}}
+{{- if not (include "mullion.policies.chosen" .) -}}
+{{- $lines = append $lines "policies is empty, so this release keeps `shipped: default`, which it had. A new installation needs the value: add policies.shipped=default to your values." -}}
 {{- end -}}
 {{- if not $admission.pods -}}
 {{- $lines = append $lines "admission.pods is false: no pod is placed or denied." -}}

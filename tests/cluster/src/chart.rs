@@ -23,7 +23,7 @@ pub struct Chart {
 
 impl Default for Chart {
     fn default() -> Self {
-        Self { namespace: NAMESPACE.to_owned(), arguments: Vec::new() }.values(&Self::image())
+        Self { namespace: NAMESPACE.to_owned(), arguments: Vec::new() }.values(&Self::required())
     }
 }
 
@@ -33,9 +33,10 @@ impl Chart {
         repository().join("charts/mullion")
     }
 
-    /// The values file with the repository of the image, for which the chart has no default. It comes before all other values.
-    pub fn image() -> PathBuf {
-        repository().join("tests/cluster/image.yaml")
+    /// The values file with the values for which the chart has no default: the repository of the image, and the
+    /// policies. It comes before all other values.
+    pub fn required() -> PathBuf {
+        repository().join("tests/cluster/required.yaml")
     }
 
     /// Installs in that namespace instead of `mullion-system`.

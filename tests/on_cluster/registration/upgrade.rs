@@ -31,11 +31,11 @@ async fn bundles(plane: &ControlPlane) -> Result<Vec<(String, Value)>> {
 pub async fn an_upgrade_leaves_the_bundle(plane: &ControlPlane) -> Result<()> {
     let home = plane.namespace("mullion").await?;
     let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/mullion");
-    let image = Chart::image();
-    let image = image.to_string_lossy();
+    let required = Chart::required();
+    let required = required.to_string_lossy();
     let helm = async |arguments: &[&str]| {
-        // The chart has no default for the repository of the image.
-        let more: &[&str] = if arguments.first() == Some(&"uninstall") { &[] } else { &["--values", &image] };
+        // The chart has no defaults for these values.
+        let more: &[&str] = if arguments.first() == Some(&"uninstall") { &[] } else { &["--values", &required] };
         let done = tokio::process::Command::from(plane.tools().command(Tool::Helm))
             .args(["--kubeconfig", &plane.kubeconfig().to_string_lossy(), "--namespace", &home.name])
             .args(arguments)

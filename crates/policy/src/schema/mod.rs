@@ -3,7 +3,7 @@
 //! A key is declared where its value is: the settings of pods and nodes in
 //! [`mullion_engine::model::settings`], the RegistryPolicy, `match` and test files in this crate. [`KINDS`] puts them
 //! together into one table for each kind of document. The loader checks and reads files with these tables; the JSON
-//! Schemas ([`json`]) and `docs/reference/policy.md` are generated from them.
+//! Schemas ([`json`]) and the pages `docs/reference/*-policy.md` are generated from them.
 
 pub mod json;
 mod kinds;

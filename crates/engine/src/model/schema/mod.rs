@@ -3,7 +3,7 @@
 //! A key is declared once, as a field of the type that holds its value: [`policy_settings!`](crate::policy_settings)
 //! declares the settings of pods and of nodes, [`policy_object!`](crate::policy_object) any other map, and
 //! [`policy_words!`](crate::policy_words) the words that a key takes. The documentation comment of a field or a variant
-//! is what editors show and what `docs/reference/policy.md` contains: Markdown within a paragraph, whole sentences. The
+//! is what editors show and what `docs/reference/pod-policy.md` and its neighbors contain: Markdown within a paragraph, whole sentences. The
 //! policy crate checks and reads files by these declarations.
 
 mod declare;
