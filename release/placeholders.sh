@@ -10,7 +10,7 @@ report() {
 }
 # Comments may contain the word.
 while IFS= read -r place; do report "$place: replace the placeholder"; done < <({
-	grep -nHF example.invalid charts/mullion/Chart.yaml Cargo.toml .github/ISSUE_TEMPLATE/config.yml || true
+	grep -nHF example.invalid README.md docs/how-to/command-line.md charts/mullion/Chart.yaml Cargo.toml .github/ISSUE_TEMPLATE/config.yml || true
 	if [ -d packaging ]; then grep -rnHF --include='*.yaml' --include='*.json' example.invalid packaging || true; fi
 } | grep -vE '^[^:]+:[0-9]+:[[:space:]]*#')
 for key in home sources maintainers; do

@@ -6,6 +6,7 @@
 #[path = "../../crates/plan/tests/support/clusters.rs"]
 mod clusters;
 mod counts;
+mod example_cluster;
 mod fixtures;
 mod formats;
 #[path = "../generator/mod.rs"]
