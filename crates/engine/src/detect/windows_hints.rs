@@ -19,7 +19,7 @@ pub(crate) const PIPES: &str = r"\\.\pipe\";
 const PIPE_SCHEME: &str = "npipe:";
 
 /// Fields of a container that name programs.
-const COMMANDS: [&str; 6] = [
+pub(crate) const COMMANDS: [&str; 6] = [
     "/command",
     "/livenessProbe/exec/command",
     "/readinessProbe/exec/command",

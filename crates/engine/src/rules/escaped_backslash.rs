@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use crate::detect::COMMANDS;
 use crate::model::pod_view::Container;
 use crate::model::yaml_escapes::{ESCAPES, has_escape, has_path_with_escape, written};
 use crate::place::WorkloadContext;
@@ -20,17 +21,6 @@ rules! {
         instead: "write the value in single quotes",
     }
 }
-
-/// The handlers and probes of a container that may have a command.
-const COMMANDS: [&str; 7] = [
-    "/command",
-    "/args",
-    "/lifecycle/postStart/exec/command",
-    "/lifecycle/preStop/exec/command",
-    "/livenessProbe/exec/command",
-    "/readinessProbe/exec/command",
-    "/startupProbe/exec/command",
-];
 
 /// Findings about paths, user names and commands of a Windows pod.
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
@@ -64,7 +54,7 @@ fn check_container(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mu
             }
         }
     }
-    for list in COMMANDS {
+    for list in COMMANDS.into_iter().chain(["/args"]) {
         for (index, word) in container.items(list).iter().enumerate() {
             if let Some(word) = word.as_str().filter(|word| has_path_with_escape(word)) {
                 out.push(finding(word, cx.at(container, &format!("{list}/{index}")), cx));

@@ -10,6 +10,6 @@ mod retag;
 mod tag;
 
 pub use name::ImageRow;
-pub(crate) use name::{ImageSource, from_name};
+pub(crate) use name::{ImageSource, from_name, os_word};
 pub(crate) use retag::pin;
 pub use retag::{Confidence, ProductChange, ProposedImage, Retag, frozen_since, retag, shared_tag};

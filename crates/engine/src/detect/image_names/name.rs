@@ -108,6 +108,13 @@ pub(crate) fn from_name(image: &ImageRef<'_>) -> NameFacts {
     }
 }
 
+/// The word of the tag that names its operating system, or the whole tag, if only several words together do.
+pub(crate) fn os_word<'a>(image: &ImageRef<'a>) -> Option<&'a str> {
+    let tag = image.tag()?;
+    let names_os = |word: &&str| matches!(tag::read_words(word, Context::BaseImage).os, TagOs::Linux | TagOs::Windows);
+    Some(tag.split(['-', '_', '.']).find(names_os).unwrap_or(tag))
+}
+
 fn read_tag(image: &ImageRef<'_>, known: Option<RepositoryOs>) -> Reading {
     let context = match known {
         Some(RepositoryOs::Windows { context, .. }) => context,

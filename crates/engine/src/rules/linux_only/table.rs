@@ -95,6 +95,25 @@ const SAFE_SYSCTLS: &[&str] = &[
 ];
 
 /// Signals that can stop Windows containers (`supportedStopSignalsWindows`).
+/// Capabilities that a container on Linux has without asking for them, so that asking proves nothing about the program:
+/// containerd pkg/oci/spec.go `defaultUnixCaps`, and the same in Docker (moby/moby `oci/caps/defaults.go`).
+const RUNTIME_DEFAULTS: &[&str] = &[
+    "AUDIT_WRITE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "MKNOD",
+    "NET_BIND_SERVICE",
+    "NET_RAW",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+];
+
 const WINDOWS_SIGNALS: &[&str] = &["SIGTERM", "SIGKILL"];
 
 const RUNTIME_PROFILES: FieldValues = FieldValues::Type(&["RuntimeDefault", "Unconfined"]);
@@ -260,7 +279,7 @@ pub static FIELDS: &[LinuxOnlyField] = fields! {
         grades: &[
             (FieldValues::Empty, ValueGrade::Harmless),
             (FieldValues::AddsOnly(&[]), ValueGrade::Harmless),
-            (FieldValues::AddsOnly(&["NET_BIND_SERVICE"]), ValueGrade::Soft),
+            (FieldValues::AddsOnly(RUNTIME_DEFAULTS), ValueGrade::Soft),
             (FieldValues::Any, ValueGrade::Hard),
         ],
     }

@@ -3,10 +3,10 @@
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::os_intent::rules::{
-    CONFLICTING_OS, DEPRECATED_OS_KEY, IMAGE_FOR_OTHER_OS, MIXED_OS_CONTAINERS, NO_DEFAULT, OS_LABEL_MISMATCH,
-    TOLERATES_EVERYTHING, UNDONE, UNKNOWN_OS, WINDOWS_OPTIONS_ON_LINUX,
+    CONFLICTING_OS, DEPRECATED_OS_KEY, IMAGE_FOR_OTHER_OS, LINUX_COMMAND, LINUX_ONLY_IMAGE, MIXED_OS_CONTAINERS,
+    NO_DEFAULT, OS_LABEL_MISMATCH, TOLERATES_EVERYTHING, UNDONE, UNKNOWN_OS, WINDOWS_OPTIONS_ON_LINUX,
 };
-use crate::rules::os_intent::{conflict, images, names, undecided, undone};
+use crate::rules::os_intent::{conflict, images, linux_commands, linux_images, names, undecided, undone};
 
 /// Findings about the workload's operating system.
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
@@ -20,9 +20,12 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     undecided::no_default(cx, &NO_DEFAULT, out);
     names::unknown(cx, &UNKNOWN_OS, out);
     undone::check(cx, &UNDONE, out);
+    linux_commands::check(cx, &LINUX_COMMAND, out);
+    linux_images::check(cx, &LINUX_ONLY_IMAGE, out);
 }
 
-/// Findings about the images of new ephemeral containers.
+/// Findings about the images and commands of new ephemeral containers.
 pub(crate) fn check_ephemeral(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     images::ephemeral(cx, &IMAGE_FOR_OTHER_OS, out);
+    linux_commands::check(cx, &LINUX_COMMAND, out);
 }

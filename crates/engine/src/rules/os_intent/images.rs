@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::detect::image_names::{ImageSource, os_word};
 use crate::detect::{ContainerImage, place_of};
-use crate::model::image::ImageOs;
+use crate::model::image::{ImageOs, ImageRef};
 use crate::model::pod_view::Container;
 use crate::model::text::shown;
 use crate::model::{EvidenceSource, Os};
@@ -41,10 +42,28 @@ pub(crate) fn mixed(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     }
     if let Some(linux) = authored.into_iter().find(is(ImageOs::Linux)) {
         let [of_linux, of_windows] = [linux, windows].map(|image| shown(image.container.name()));
-        let message = format!("the image of {of_linux} is for Linux, and that of {of_windows} for Windows");
+        let message = format!(
+            "the image of {of_linux} is for Linux{}, and that of {of_windows} for Windows{}",
+            by_evidence(linux),
+            by_evidence(windows)
+        );
         let mut found = cx.finding(rule, cx.at(&linux.container, "/image"), message);
         found.help = format!("{} and {}: {}", linux.image, windows.image, rule.instead).into();
         out.push(found);
+    }
+}
+
+/// What shows the operating system of an image, as the end of a clause: ` by its tag (alpine)`.
+fn by_evidence(image: &ContainerImage<'_>) -> String {
+    match image.facts.source {
+        ImageSource::Policy => " by a policy".to_owned(),
+        ImageSource::Registry => " by its registry".to_owned(),
+        ImageSource::Repository => " by its repository".to_owned(),
+        ImageSource::Tag => {
+            let word = ImageRef::parse(image.image).ok().and_then(|image| os_word(&image));
+            word.map_or_else(|| " by its tag".to_owned(), |word| format!(" by its tag ({})", shown(word)))
+        }
+        ImageSource::None => String::new(),
     }
 }
 
@@ -117,7 +136,8 @@ pub(crate) fn other_os(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut 
             out.push(later_container(cx, rule, image));
             continue;
         }
-        let message = format!("this image is for {}, and the pod for {}", other.title(), os.title());
+        let by = by_evidence(image);
+        let message = format!("this image is for {}{by}, and the pod for {}", other.title(), os.title());
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         found.help =
             format!("use a {} image instead of {}, or place the pod on {}", os.title(), image.image, other.title())
@@ -129,7 +149,8 @@ pub(crate) fn other_os(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut 
 /// Images of a pod that is bound to a node of the other system, if nothing else decides the pod's system.
 fn on_other_node(cx: &WorkloadContext<'_>, rule: &'static Rule, os: Os, place: Os, out: &mut Vec<Finding>) {
     for image in cx.input.images.iter().filter(|image| image.facts.os == os.into()) {
-        let message = format!("this image is for {}, and the pod's node runs {}", os.title(), place.title());
+        let by = by_evidence(image);
+        let message = format!("this image is for {}{by}, and the pod's node runs {}", os.title(), place.title());
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         found.help =
             format!("choose a {} node, or a {} image instead of {}", os.title(), place.title(), image.image).into();
@@ -144,7 +165,8 @@ pub(crate) fn ephemeral(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut
     let new: HashSet<_> = cx.containers().map(|container| (container.list, container.index)).collect();
     let is_new = |image: &&ContainerImage<'_>| new.contains(&(image.container.list, image.container.index));
     for image in cx.input.images.iter().filter(is_new).filter(|image| image.facts.os == other.into()) {
-        let message = format!("this image is for {}, and the pod runs on {}", other.title(), os.title());
+        let by = by_evidence(image);
+        let message = format!("this image is for {}{by}, and the pod runs on {}", other.title(), os.title());
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         found.help = format!("use a {} image instead of {}", os.title(), image.image).into();
         out.push(found);

@@ -3,6 +3,8 @@
 pub(crate) mod check;
 mod conflict;
 pub(crate) mod images;
+mod linux_commands;
+mod linux_images;
 mod names;
 pub(crate) mod rules;
 mod undecided;

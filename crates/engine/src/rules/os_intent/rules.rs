@@ -76,4 +76,18 @@ rules! {
         instead: "have its configuration sort before mullion, or leave Windows pods alone",
         depends: Some("Warn; Deny if both `spec.os` and the nodeSelector were removed"),
     }
+
+    /// a program or path of Linux in a command of a Windows container
+    LINUX_COMMAND {
+        code: "MUL111", name: "linux-command", default: Warn,
+        why: "no Windows base image contains it",
+        instead: "use a program of Windows, such as cmd or powershell",
+    }
+
+    /// an image that is published for Linux only in a Windows pod
+    LINUX_ONLY_IMAGE {
+        code: "MUL112", name: "linux-only-image", default: Warn,
+        why: "all containers of a pod run on one node, and Windows nodes cannot pull it",
+        instead: "run it in a pod of its own, or use an image for Windows",
+    }
 }
