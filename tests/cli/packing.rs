@@ -124,10 +124,12 @@ fn placeholders(tree: &Path, allowed: Option<&str>) -> (i32, String) {
 
 /// Files of the repository that a release contains or refers to, and that have addresses of the project.
 #[cfg(unix)]
-const ADDRESSED: [&str; 5] = [
+const ADDRESSED: [&str; 7] = [
     ".github/ISSUE_TEMPLATE/config.yml",
     "Cargo.toml",
+    "README.md",
     "charts/mullion/Chart.yaml",
+    "docs/how-to/command-line.md",
     "packaging/krew/mullion.yaml",
     "packaging/schemastore/catalog.json",
 ];

@@ -42,11 +42,7 @@ pub(crate) fn mixed(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     }
     if let Some(linux) = authored.into_iter().find(is(ImageOs::Linux)) {
         let [of_linux, of_windows] = [linux, windows].map(|image| shown(image.container.name()));
-        let message = format!(
-            "the image of {of_linux} is for Linux{}, and that of {of_windows} for Windows{}",
-            by_evidence(linux),
-            by_evidence(windows)
-        );
+        let message = format!("the image of {of_linux} is for Linux, and that of {of_windows} for Windows");
         let mut found = cx.finding(rule, cx.at(&linux.container, "/image"), message);
         found.help = format!("{} and {}: {}", linux.image, windows.image, rule.instead).into();
         out.push(found);
