@@ -82,7 +82,7 @@ impl NoDefault {
             }
             Self::Policy => (Nobody, "the policy gives no default"),
             Self::NotMixed => (Nobody, "the cluster has no Windows nodes"),
-            Self::UnknownPart => (Author, "parts of it that could decide are only in the cluster"),
+            Self::UnknownPart => (Nobody, "parts of it that could decide are only in the cluster"),
             Self::LooksWindows => (Reported, "something in it looks like Windows"),
             Self::ExistingDaemonSet => (Nobody, "a DaemonSet's nodes are chosen already"),
             Self::EveryNode => (Author, "its images exist for Windows too, and a DaemonSet may mean every node"),

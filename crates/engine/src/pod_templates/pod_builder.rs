@@ -11,6 +11,8 @@ pub(crate) struct PodBuilder {
     metadata: Map<String, Value>,
     spec: Map<String, Value>,
     origins: Origins,
+    /// Where the object has the pod's labels and annotations.
+    metadata_pointer: Option<String>,
     /// What of it is only in the cluster and could decide, as a clause.
     unknown: Option<String>,
 }
@@ -20,6 +22,7 @@ pub(crate) struct PodBuilder {
 pub(crate) struct BuiltPod {
     pub(crate) pod: Value,
     pub(crate) origins: Origins,
+    pub(crate) metadata_pointer: Option<String>,
     pub(crate) unknown: Option<String>,
 }
 
@@ -27,6 +30,7 @@ impl PodBuilder {
     /// Adds the labels and annotations of `metadata`; controllers copy nothing else.
     pub(crate) fn add_metadata(&mut self, metadata: Option<&Part<'_>>) {
         let Some(metadata) = metadata else { return };
+        self.metadata_pointer = metadata.origin();
         for name in ["labels", "annotations"] {
             let Some(added) = metadata.member(name) else { continue };
             let Value::Object(_) = added.value else {
@@ -106,13 +110,13 @@ impl PodBuilder {
 
     /// The pod.
     pub(crate) fn build(self) -> BuiltPod {
-        let Self { metadata, spec, origins, unknown } = self;
+        let Self { metadata, spec, origins, metadata_pointer, unknown } = self;
         let pod = Map::from_iter([
             ("apiVersion".to_owned(), Value::from("v1")),
             ("kind".to_owned(), Value::from("Pod")),
             ("metadata".to_owned(), Value::Object(metadata)),
             ("spec".to_owned(), Value::Object(spec)),
         ]);
-        BuiltPod { pod: Value::Object(pod), origins, unknown }
+        BuiltPod { pod: Value::Object(pod), origins, metadata_pointer, unknown }
     }
 }

@@ -52,7 +52,7 @@ impl PodCollector {
     }
 
     fn add_built(&mut self, site: &Part<'_>, built: BuiltPod, is_template: bool) {
-        let BuiltPod { mut pod, origins, mut unknown } = built;
+        let BuiltPod { mut pod, origins, metadata_pointer, mut unknown } = built;
         let site = site.origin().unwrap_or_default();
         let taken = size(&pod);
         if self.is_full() || taken > self.budget {
@@ -65,7 +65,8 @@ impl PodCollector {
             let place = field_path(&origins.of(&pointer).unwrap_or_else(|| site.clone()));
             unknown.get_or_insert(format!("the value of {place} is an expression"));
         }
-        self.pods.push(TemplatePod { site, pod, is_template, unknown, origins });
+        let metadata_pointer = metadata_pointer.unwrap_or_else(|| format!("{site}/metadata"));
+        self.pods.push(TemplatePod { site, pod, is_template, metadata_pointer, unknown, origins });
     }
 
     /// Adds a pod from a complete pod template.

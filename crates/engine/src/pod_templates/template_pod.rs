@@ -13,6 +13,8 @@ pub struct TemplatePod {
     pub pod: Value,
     /// Whether the part is a complete pod template.
     pub is_template: bool,
+    /// JSON pointer to where the object has the pod's labels and annotations.
+    pub metadata_pointer: String,
     /// What of it is only in the cluster and could decide its operating system, as a clause.
     pub unknown: Option<String>,
     pub(crate) origins: Origins,
