@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn each_action_has_its_command() {
-        let object = ObjectName { kind: "Pod".into(), namespace: "default".to_owned(), name: "a".to_owned(), pod: None };
+        let object =
+            ObjectName { kind: "Pod".into(), namespace: "default".to_owned(), name: "a".to_owned(), pod: None };
         for (action, name) in [(Action::Deny, "error"), (Action::Warn, "warning"), (Action::Repair, "notice")] {
             let line = finding(&record(action, "no"), place("a", &object, 8), "");
             assert!(line.starts_with(&format!("::{name} file=a,")), "{line}");

@@ -121,14 +121,30 @@ mod tests {
     #[test]
     fn what_is_an_expression_decides_nothing() {
         let table = [
-            (Expressions::Argo, json!({"nodeSelector": {"a": "b", "kubernetes.io/os": "{{inputs.parameters.os}}"}}),
-                json!({"nodeSelector": {"a": "b"}}), Some("/spec/nodeSelector")),
-            (Expressions::Argo, json!({"affinity": {"x": [{"values": ["{{os}}"]}]}}), json!({}), Some("/spec/affinity")),
-            (Expressions::Tekton, json!({"containers": [{"image": "a:$(params.tag)", "args": ["$(X)"], "env": [{"value": "$(X)"}]}]}),
+            (
+                Expressions::Argo,
+                json!({"nodeSelector": {"a": "b", "kubernetes.io/os": "{{inputs.parameters.os}}"}}),
+                json!({"nodeSelector": {"a": "b"}}),
+                Some("/spec/nodeSelector"),
+            ),
+            (
+                Expressions::Argo,
+                json!({"affinity": {"x": [{"values": ["{{os}}"]}]}}),
+                json!({}),
+                Some("/spec/affinity"),
+            ),
+            (
+                Expressions::Tekton,
                 json!({"containers": [{"image": "a:$(params.tag)", "args": ["$(X)"], "env": [{"value": "$(X)"}]}]}),
-                Some("/spec/containers/0/image")),
-            (Expressions::OpenShift, json!({"containers": [{"securityContext": {"runAsUser": "${{UID}}"}}]}),
-                json!({"containers": [{"securityContext": {}}]}), None),
+                json!({"containers": [{"image": "a:$(params.tag)", "args": ["$(X)"], "env": [{"value": "$(X)"}]}]}),
+                Some("/spec/containers/0/image"),
+            ),
+            (
+                Expressions::OpenShift,
+                json!({"containers": [{"securityContext": {"runAsUser": "${{UID}}"}}]}),
+                json!({"containers": [{"securityContext": {}}]}),
+                None,
+            ),
             (Expressions::None, json!({"nodeName": "{{x}}"}), json!({"nodeName": "{{x}}"}), None),
             (Expressions::Any, json!({"nodeName": "${x}"}), json!({}), Some("/spec/nodeName")),
             (Expressions::Argo, json!({"containers": "{{x}}"}), json!({}), None),

@@ -81,7 +81,8 @@ pub(crate) fn runner(object: &Part<'_>, pods: &mut PodCollector) {
         pod.push_added(json!({"name": "runner"}));
         pod.items("containers").len().saturating_sub(1)
     });
-    for (from, to) in [("image", "image"), ("env", "env"), ("resources", "resources"), ("volumeMounts", "volumeMounts")] {
+    for (from, to) in [("image", "image"), ("env", "env"), ("resources", "resources"), ("volumeMounts", "volumeMounts")]
+    {
         pod.set_in_container(at, to, spec.member(from).as_ref());
     }
     if pod.items("containers").get(at).is_none_or(|container| container.get("image").is_none()) {

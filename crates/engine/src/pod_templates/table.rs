@@ -55,8 +55,9 @@ const TEKTON: TemplateKind = TemplateKind {
     ..TEMPLATE
 };
 
-const RUN_WRITES: TemplateWrites =
-    TemplateWrites::Never("a field of a podTemplate replaces the same field of the default pod template in the cluster");
+const RUN_WRITES: TemplateWrites = TemplateWrites::Never(
+    "a field of a podTemplate replaces the same field of the default pod template in the cluster",
+);
 
 /// What the kinds of Knative Serving share.
 const KNATIVE: TemplateKind = TemplateKind {
@@ -102,8 +103,11 @@ const AGONES: TemplateKind = TemplateKind {
 };
 
 /// What the kinds of OpenKruise share.
-const KRUISE: TemplateKind =
-    TemplateKind { groups: &["apps.kruise.io"], sources: &["https://openkruise.io/docs/user-manuals/cloneset"], ..TEMPLATE };
+const KRUISE: TemplateKind = TemplateKind {
+    groups: &["apps.kruise.io"],
+    sources: &["https://openkruise.io/docs/user-manuals/cloneset"],
+    ..TEMPLATE
+};
 
 /// Every kind with pod templates that is not one of Kubernetes.
 pub static TEMPLATE_KINDS: &[TemplateKind] = &[
@@ -207,7 +211,9 @@ pub static TEMPLATE_KINDS: &[TemplateKind] = &[
         groups: &["apps.openshift.io", ""],
         kind: "DeploymentConfig",
         placement: "that of the template; image change triggers set images in the cluster",
-        sources: &["https://docs.openshift.com/container-platform/latest/applications/deployments/what-deployments-are.html"],
+        sources: &[
+            "https://docs.openshift.com/container-platform/latest/applications/deployments/what-deployments-are.html",
+        ],
         templates: Templates::Assembled(openshift::deployment_config),
         ..TEMPLATE
     },
