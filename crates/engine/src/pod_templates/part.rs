@@ -99,6 +99,11 @@ impl Origins {
         }
     }
 
+    /// Notes that what is at the pointer `at` of the made value would be at `origin` in the object.
+    pub(crate) fn note_pointer(&mut self, at: &str, origin: String) {
+        self.0.insert(at.to_owned(), Some(origin));
+    }
+
     /// Notes that the controller adds what is at the pointer `at`.
     pub(crate) fn note_added(&mut self, at: &str) {
         self.0.insert(at.to_owned(), None);

@@ -98,6 +98,11 @@ impl PodBuilder {
         }
     }
 
+    /// Notes the place of a member that a container of the pod does not have, but could have.
+    pub(crate) fn note_place(&mut self, at: usize, name: &str, place: String) {
+        self.origins.note_pointer(&format!("/spec/containers/{at}/{name}"), place);
+    }
+
     /// The items of a list of the spec.
     pub(crate) fn items(&self, list: &str) -> &[Value] {
         self.spec.get(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()

@@ -189,5 +189,13 @@ impl TaskPod<'_, '_> {
 fn push(pod: &mut PodBuilder, step: &Part<'_>) {
     pod.push("containers", step, &BESIDE_CONTAINER);
     let at = pod.items("containers").len().saturating_sub(1);
-    pod.set_in_container(at, "resources", step.member("computeResources").as_ref());
+    match step.member("computeResources") {
+        Some(resources) => pod.set_in_container(at, "resources", Some(&resources)),
+        // `v1beta1` calls them `resources`.
+        None if step.member("resources").is_none() => {
+            let place = step.origin().map(|step| format!("{step}/computeResources"));
+            place.into_iter().for_each(|place| pod.note_place(at, "resources", place));
+        }
+        None => {}
+    }
 }
