@@ -241,7 +241,9 @@ impl<'a> Report<'a> {
             changes = WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies);
         }
         if let Some(template) = workload.template {
-            findings.iter_mut().for_each(|result| template.place_result(result, &review.settings));
+            for result in &mut findings {
+                template.place_result(result, &review.settings);
+            }
             template.place(&mut review, &mut notes, &mut changes);
         }
         let windows = windows_reason(&review.decision, &workload.metadata_pointer());

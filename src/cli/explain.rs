@@ -207,7 +207,9 @@ fn would_deny(review: &Review) -> impl Iterator<Item = &Finding> {
 fn rejected(workload: &ManifestWorkload<'_>, review: &Review) -> Vec<String> {
     let mut found = field_types::check::check(workload.kind, workload.value(), &review.settings);
     if let Some(template) = workload.template {
-        found.iter_mut().for_each(|finding| template.place_finding(finding));
+        for finding in &mut found {
+            template.place_finding(finding);
+        }
     }
     let rejected = found.iter().filter(|finding| finding.rejected_by == RejectedBy::ApiServer);
     let sentence = |finding: &Finding| {

@@ -21,7 +21,7 @@ const PLACEMENT: [&str; 3] = ["nodeSelector", "affinity", "tolerations"];
 /// Members of Argo's containers that those of a pod do not have.
 const BESIDE_CONTAINER: [&str; 3] = ["source", "dependencies", "mirrorVolumeMounts"];
 
-/// Workflow, WorkflowTemplate and ClusterWorkflowTemplate.
+/// `Workflow`, `WorkflowTemplate` and `ClusterWorkflowTemplate`.
 pub(crate) fn workflow(object: &Part<'_>, pods: &mut PodCollector) {
     match object.member("spec") {
         Some(spec) => collect(&spec, pods),
@@ -29,7 +29,7 @@ pub(crate) fn workflow(object: &Part<'_>, pods: &mut PodCollector) {
     }
 }
 
-/// CronWorkflow.
+/// `CronWorkflow`.
 pub(crate) fn cron_workflow(object: &Part<'_>, pods: &mut PodCollector) {
     match object.at("/spec/workflowSpec") {
         Some(spec) => collect(&spec, pods),

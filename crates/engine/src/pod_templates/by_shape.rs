@@ -116,8 +116,11 @@ pub(crate) fn collect(group: &str, kind: &str, object: &Part<'_>, pods: &mut Pod
         return;
     }
     let mut sites = MAX_SITES;
-    if is_template(object) {
+    if is_template(object.value) {
         return pods.add_template(object);
+    }
+    if !contains_template(object.value, MAX_DEPTH + 1) {
+        return;
     }
     for (key, member) in object.members() {
         // The status of an object is not from its author.
@@ -128,10 +131,10 @@ pub(crate) fn collect(group: &str, kind: &str, object: &Part<'_>, pods: &mut Pod
 }
 
 fn search(part: &Part<'_>, depth: usize, sites: &mut usize, pods: &mut PodCollector) {
-    if depth == 0 || *sites == 0 || !may_contain(part.value) {
+    if depth == 0 || *sites == 0 || !contains_template(part.value, depth) {
         return;
     }
-    if is_template(part) {
+    if is_template(part.value) {
         *sites -= 1;
         return pods.add_template(part);
     }
@@ -143,18 +146,19 @@ fn search(part: &Part<'_>, depth: usize, sites: &mut usize, pods: &mut PodCollec
     }
 }
 
-/// Whether pointers to the values below are needed at all.
-fn may_contain(value: &Value) -> bool {
+/// Whether a value contains a pod template at all. Most do not, and then no pointers into it are needed.
+fn contains_template(value: &Value, depth: usize) -> bool {
+    let below = |value: &Value| depth > 0 && contains_template(value, depth - 1);
     match value {
-        Value::Object(members) => !members.is_empty(),
-        Value::Array(items) => items.iter().any(|item| item.is_object() || item.is_array()),
+        Value::Object(members) => is_template(value) || members.values().any(below),
+        Value::Array(items) => items.iter().any(below),
         _ => false,
     }
 }
 
 /// Whether a map has a spec with containers that have images.
-fn is_template(part: &Part<'_>) -> bool {
-    let containers = part.value.get("spec").and_then(|spec| spec.get("containers")).and_then(Value::as_array);
+fn is_template(value: &Value) -> bool {
+    let containers = value.get("spec").and_then(|spec| spec.get("containers")).and_then(Value::as_array);
     containers.is_some_and(|containers| {
         let has_image = |container: &Value| container.get("image").is_some_and(Value::is_string);
         containers.iter().all(Value::is_object) && containers.iter().any(has_image)

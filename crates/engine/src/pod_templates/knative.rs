@@ -8,7 +8,7 @@ use crate::pod_templates::pod_collector::PodCollector;
 const BESIDE_POD: [&str; 4] =
     ["containerConcurrency", "timeoutSeconds", "responseStartTimeoutSeconds", "idleTimeoutSeconds"];
 
-/// Service and Configuration.
+/// `Service` and `Configuration`.
 pub(crate) fn service(object: &Part<'_>, pods: &mut PodCollector) {
     match object.at("/spec/template") {
         Some(template) => pods.add_template_without(&template, &BESIDE_POD, |_| ()),
@@ -16,7 +16,7 @@ pub(crate) fn service(object: &Part<'_>, pods: &mut PodCollector) {
     }
 }
 
-/// Revision: it is the template itself.
+/// `Revision`: it is the template itself.
 pub(crate) fn revision(object: &Part<'_>, pods: &mut PodCollector) {
     pods.add_template_without(object, &BESIDE_POD, |_| ());
 }

@@ -6,8 +6,8 @@ use crate::pod_templates::part::Part;
 use crate::pod_templates::pod_builder::PodBuilder;
 use crate::pod_templates::pod_collector::PodCollector;
 
-/// AutoscalingRunnerSet: the runner, and the listener, which the controller merges with `listenerTemplate`
-/// (`mergeListenerPodWithTemplate`, controllers/actions.github.com/resourcebuilder.go). The listener's image is that of
+/// `AutoscalingRunnerSet`: the runner, and the listener, which the controller merges with `listenerTemplate`
+/// (`mergeListenerPodWithTemplate`, `controllers/actions.github.com/resourcebuilder.go`). The listener's image is that of
 /// the controller, which exists for Linux only.
 pub(crate) fn autoscaling_runner_set(object: &Part<'_>, pods: &mut PodCollector) {
     pods.add_templates(object, "/spec/template");
@@ -29,7 +29,7 @@ pub(crate) fn autoscaling_runner_set(object: &Part<'_>, pods: &mut PodCollector)
 }
 
 /// The members of the spec of a runner that are those of its pod (`newPod`,
-/// controllers/actions.summerwind.net/runner_controller.go).
+/// `controllers/actions.summerwind.net/runner_controller.go`).
 const RUNNER_POD: [&str; 17] = [
     "nodeSelector",
     "tolerations",
@@ -50,7 +50,7 @@ const RUNNER_POD: [&str; 17] = [
     "volumes",
 ];
 
-/// RunnerDeployment and RunnerReplicaSet.
+/// `RunnerDeployment` and `RunnerReplicaSet`.
 pub(crate) fn runner_template(object: &Part<'_>, pods: &mut PodCollector) {
     match object.at("/spec/template") {
         Some(template) => runner(&template, pods),
@@ -58,7 +58,7 @@ pub(crate) fn runner_template(object: &Part<'_>, pods: &mut PodCollector) {
     }
 }
 
-/// Runner. The controller runs Docker in a privileged container beside the runner, or in the runner itself, unless
+/// `Runner`. The controller runs Docker in a privileged container beside the runner, or in the runner itself, unless
 /// `dockerEnabled` is false.
 pub(crate) fn runner(object: &Part<'_>, pods: &mut PodCollector) {
     let Some(spec) = object.member("spec").filter(|spec| spec.value.is_object()) else {

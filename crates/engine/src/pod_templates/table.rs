@@ -102,7 +102,7 @@ const AGONES: TemplateKind = TemplateKind {
     ..TEMPLATE
 };
 
-/// What the kinds of OpenKruise share.
+/// What the kinds of `OpenKruise` share.
 const KRUISE: TemplateKind = TemplateKind {
     groups: &["apps.kruise.io"],
     sources: &["https://openkruise.io/docs/user-manuals/cloneset"],

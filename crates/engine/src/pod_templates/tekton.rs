@@ -47,7 +47,7 @@ const BESIDE_CONTAINER: [&str; 13] = [
     "restartPolicy",
 ];
 
-/// Task and ClusterTask.
+/// `Task` and `ClusterTask`.
 pub(crate) fn task(object: &Part<'_>, pods: &mut PodCollector) {
     match object.member("spec") {
         Some(spec) => TaskPod { object, pod_templates: &[] }.add(&spec, pods),
@@ -55,7 +55,7 @@ pub(crate) fn task(object: &Part<'_>, pods: &mut PodCollector) {
     }
 }
 
-/// TaskRun.
+/// `TaskRun`.
 pub(crate) fn task_run(object: &Part<'_>, pods: &mut PodCollector) {
     let pod_template = object.at("/spec/podTemplate");
     match (object.at("/spec/taskSpec"), object.at("/spec/taskRef")) {
@@ -68,7 +68,7 @@ pub(crate) fn task_run(object: &Part<'_>, pods: &mut PodCollector) {
     }
 }
 
-/// Pipeline.
+/// `Pipeline`.
 pub(crate) fn pipeline(object: &Part<'_>, pods: &mut PodCollector) {
     match object.member("spec") {
         Some(spec) => PipelinePods { object, all: &[], own: &BTreeMap::new() }.add(&spec, pods),
@@ -76,7 +76,7 @@ pub(crate) fn pipeline(object: &Part<'_>, pods: &mut PodCollector) {
     }
 }
 
-/// PipelineRun. `v1beta1` has `podTemplate` and `taskPodTemplate`, where `v1` has `taskRunTemplate.podTemplate` and
+/// `PipelineRun`. `v1beta1` has `podTemplate` and `taskPodTemplate`, where `v1` has `taskRunTemplate.podTemplate` and
 /// `podTemplate`.
 pub(crate) fn pipeline_run(object: &Part<'_>, pods: &mut PodCollector) {
     let all = object.at("/spec/taskRunTemplate/podTemplate").or_else(|| object.at("/spec/podTemplate"));
@@ -192,9 +192,10 @@ fn push(pod: &mut PodBuilder, step: &Part<'_>) {
     match step.member("computeResources") {
         Some(resources) => pod.set_in_container(at, "resources", Some(&resources)),
         // `v1beta1` calls them `resources`.
-        None if step.member("resources").is_none() => {
-            let place = step.origin().map(|step| format!("{step}/computeResources"));
-            place.into_iter().for_each(|place| pod.note_place(at, "resources", place));
+        None if step.value.get("resources").is_none() => {
+            if let Some(step) = step.origin() {
+                pod.note_place(at, "resources", format!("{step}/computeResources"));
+            }
         }
         None => {}
     }

@@ -93,7 +93,7 @@ fn each_value_of_a_pod_comes_from_its_place_in_the_object() {
     }
 }
 
-/// `tests/kinds/findings.txt`: every example with its pods, their operating systems and findings. UPDATE_DOCS=1 writes it.
+/// `tests/kinds/findings.txt`: every example with its pods, their operating systems and findings. `UPDATE_DOCS=1` writes it.
 #[test]
 fn findings_are_at_their_places_in_the_objects() {
     let mut text = "Findings of the examples. Generated: UPDATE_DOCS=1 cargo test --test pod_templates\n".to_owned();

@@ -13,4 +13,5 @@ mod by_shape;
 mod examples;
 mod findings;
 mod malformed;
+mod page;
 mod unknown_parts;
