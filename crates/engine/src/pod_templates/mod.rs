@@ -2,7 +2,7 @@
 //! controllers create from them.
 //!
 //! Such a pod is created by an operator and not by a built-in controller, so the webhook reviews it as a bare pod. For a
-//! file, [`template_pods`] makes the same pod from the object, with the place in the object from which each part of it
+//! file, [`template_pods()`] makes the same pod from the object, with the place in the object from which each part of it
 //! comes. What only the cluster has (a template in another object, a parameter) is unknown: it never decides, and an
 //! object that consists of it is not read. Imports `model` only.
 

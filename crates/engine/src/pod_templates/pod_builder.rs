@@ -98,6 +98,17 @@ impl PodBuilder {
         }
     }
 
+    /// Makes a container of the pod privileged, as its controller does.
+    pub(crate) fn make_privileged(&mut self, at: usize) {
+        let containers = self.spec.get_mut("containers").and_then(Value::as_array_mut);
+        let Some(Value::Object(container)) = containers.and_then(|containers| containers.get_mut(at)) else { return };
+        let security = container.entry("securityContext").or_insert_with(|| Value::Object(Map::new()));
+        if let Value::Object(security) = security {
+            security.insert("privileged".to_owned(), Value::Bool(true));
+            self.origins.note_added(&format!("/spec/containers/{at}/securityContext/privileged"));
+        }
+    }
+
     /// Notes the place of a member that a container of the pod does not have, but could have.
     pub(crate) fn note_place(&mut self, at: usize, name: &str, place: String) {
         self.origins.note_pointer(&format!("/spec/containers/{at}/{name}"), place);

@@ -90,7 +90,9 @@ pub(crate) fn runner(object: &Part<'_>, pods: &mut PodCollector) {
     }
     let flag = |name: &str, default: bool| spec.value.get(name).and_then(Value::as_bool).unwrap_or(default);
     let docker = flag("dockerEnabled", true) && spec.text("containerMode") != Some("kubernetes");
-    if docker && !flag("dockerdWithinRunnerContainer", false) && position(&pod, "docker").is_none() {
+    if flag("dockerdWithinRunnerContainer", false) {
+        pod.make_privileged(at);
+    } else if docker && position(&pod, "docker").is_none() {
         pod.push_added(json!({"name": "docker", "image": "docker:dind", "securityContext": {"privileged": true}}));
     }
     pods.add(object, pod);

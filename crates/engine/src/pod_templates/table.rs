@@ -77,7 +77,7 @@ const SCALE_SETS: &[&str] = &[
 /// What the older kinds of Actions Runner Controller share.
 const RUNNER: TemplateKind = TemplateKind {
     groups: &["actions.summerwind.dev"],
-    pods: "the runner of `spec.template`, with a privileged container `docker` unless `dockerEnabled` is false",
+    pods: "the runner of `spec.template`, with a privileged container `docker` unless `dockerEnabled` is false; with `dockerdWithinRunnerContainer` the runner is privileged",
     placement: "that of the runner's spec",
     writes: TemplateWrites::Never("the controller puts the pod together from a runner's spec"),
     sources: &[

@@ -71,6 +71,30 @@ fn expressions_decide_nothing() {
     assert_eq!(decision("actions.summerwind.dev/v1alpha1", "RunnerDeployment", &runner).0, DetectedOs::Undecided);
 }
 
+/// A finding about what the controller adds is at the part that the pod is created from.
+#[test]
+fn what_a_controller_adds_is_found_at_its_template() {
+    let runner = |more: Value| {
+        let mut spec = json!({"image": "example.com/runner:ltsc2022", "nodeSelector": {"kubernetes.io/os": "windows"}});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let object = json!({"spec": {"template": {"spec": spec}}});
+        let found = template_pods("actions.summerwind.dev/v1alpha1", "RunnerDeployment", &object).unwrap();
+        let made = &found.pods[0];
+        let findings = review(&made.pod, Requester::Unknown, false).findings;
+        let privileged = findings.iter().filter(|finding| finding.code == "MUL203");
+        privileged.map(|finding| made.origin(&finding.pointer)).collect::<Vec<_>>()
+    };
+    for (more, expected) in [
+        (json!({}), vec!["/spec/template"]),
+        (json!({"dockerEnabled": false}), vec![]),
+        (json!({"dockerdWithinRunnerContainer": true}), vec!["/spec/template"]),
+        (json!({"containerMode": "kubernetes"}), vec![]),
+        (json!({"dockerEnabled": "no"}), vec!["/spec/template"]),
+    ] {
+        assert_eq!(runner(more.clone()), expected, "{more}");
+    }
+}
+
 /// The owner in a template is not one that the API server confirms.
 #[test]
 fn a_template_names_no_owner() {
