@@ -50,7 +50,7 @@ const DEPENDENCIES: [(&str, &[&str]); 6] = [
 const IMPURE: [&str; 8] = ["axum", "hyper", "kube", "rustls", "aws-lc-rs", "tokio", "tower", "tracing-subscriber"];
 
 /// The top-level modules of the engine. Each imports only those before it; `node` imports `model` and `detect`.
-const ROOMS: [&str; 6] = ["model", "detect", "place", "rules", "patch", "admission"];
+const ROOMS: [&str; 7] = ["model", "pod_templates", "detect", "place", "rules", "patch", "admission"];
 
 /// The modules of the program. A module imports those before it; webhook and controller do not import each other.
 const PROGRAM: [&str; 15] = [

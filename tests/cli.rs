@@ -64,6 +64,8 @@ mod sources;
 mod status;
 #[path = "cli/survey.rs"]
 mod survey;
+#[path = "cli/template_kinds.rs"]
+mod template_kinds;
 
 const GOOD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: good}\nspec:\n  containers: [{name: a, image: a}]\n";
 

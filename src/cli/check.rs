@@ -1,5 +1,6 @@
 //! `mullion check`: findings about manifests, and about the workloads of a cluster.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::io::Write;
 
@@ -7,7 +8,7 @@ use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use mullion_engine::admission::Review;
 use mullion_engine::model::settings::{Action, Mode};
-use mullion_engine::model::{DetectedOs, OsDecision, WorkloadKind};
+use mullion_engine::model::{DetectedOs, OsDecision};
 use mullion_engine::patch::{decision_reason, linux_way_out};
 use mullion_engine::rules::Finding;
 
@@ -74,7 +75,7 @@ pub enum FailOnFinding {
     Deny,
     /// Also findings that warn
     Warn,
-    /// Findings that deny, and lists of the cluster that cannot be read
+    /// Findings that deny, lists of the cluster that cannot be read, and objects with pods that cannot be read
     Unread,
 }
 
@@ -126,7 +127,7 @@ fn outcome(totals: &CheckTotals, unread: usize, fail_on: FailOnFinding) -> Outco
     let failing = match fail_on {
         FailOnFinding::Deny => 0,
         FailOnFinding::Warn => totals.warned,
-        FailOnFinding::Unread => unread,
+        FailOnFinding::Unread => unread + totals.not_read,
     };
     let failing = failing + totals.denied + totals.would_deny;
     if totals.broken_documents + totals.unreadable_files + totals.empty_inputs > 0 {
@@ -146,6 +147,8 @@ struct Report<'a> {
     writer: Writer,
     totals: CheckTotals,
     not_reviewed: NotReviewedWorkloads,
+    /// Why denials of kinds that the policies do not know only warn.
+    only_warned: BTreeSet<String>,
 }
 
 /// A [`FindingsFormat`] with its state.
@@ -164,8 +167,8 @@ impl<'a> Report<'a> {
             FindingsFormat::Sarif => Writer::Sarif(sarif::SarifLog::begin(out)?),
             FindingsFormat::Github => Writer::Github,
         };
-        let (totals, not_reviewed) = Default::default();
-        Ok(Self { args, namespace, writer, totals, not_reviewed })
+        let (totals, not_reviewed, only_warned) = Default::default();
+        Ok(Self { args, namespace, writer, totals, not_reviewed, only_warned })
     }
 
     /// Adds an input that could not be read at all; it is also reported on stderr.
@@ -195,26 +198,22 @@ impl<'a> Report<'a> {
         sources: &ReviewSources,
         io: &mut Io<'_>,
     ) -> io::Result<()> {
-        let namespace = self.namespace;
         for found in parsed.objects() {
             match found {
-                ClassifiedObject::Workload(workload) => {
-                    self.totals.workloads += 1;
-                    let creation = sources.creation(&workload, namespace);
-                    let request = creation.request;
-                    let review = review_of(&request, &sources.snapshot, &sources.policies);
-                    let notes = sources.notes(&creation, &review);
-                    let findings = finding_results(&request.workload, &review);
-                    let name = workload.name(namespace);
-                    let changes = self
-                        .args
-                        .show_changes
-                        .then(|| WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies));
-                    let windows = windows_reason(&review.decision, workload.kind);
-                    self.workload(
-                        &ReviewedWorkload { name, file, workload, review, notes, findings, changes, windows },
-                        io,
-                    )?;
+                ClassifiedObject::Workload(workload) => self.workload(&self.review(workload, file, sources), io)?,
+                ClassifiedObject::Templates(object) => {
+                    if let Some((input, message)) = object.not_read(file) {
+                        self.not_read(&input, &message, io)?;
+                    }
+                    // A field that several pods get from one place is reported once.
+                    let mut known = BTreeSet::new();
+                    for workload in object.workloads(&parsed.document) {
+                        let mut reviewed = self.review(workload, file, sources);
+                        reviewed.findings.retain(|FindingResult { finding, action, .. }| {
+                            known.insert((finding.code, finding.pointer.clone(), *action))
+                        });
+                        self.workload(&reviewed, io)?;
+                    }
                 }
                 ClassifiedObject::Namespace(_) | ClassifiedObject::RuntimeClass(_) | ClassifiedObject::Other => {
                     self.totals.other_objects += 1;
@@ -225,7 +224,48 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
+    fn review<'d>(
+        &self,
+        workload: ManifestWorkload<'d>,
+        file: &'d ManifestFile<'d>,
+        sources: &ReviewSources,
+    ) -> ReviewedWorkload<'d> {
+        let namespace = self.namespace;
+        let creation = sources.creation(&workload, namespace);
+        let request = creation.request;
+        let mut review = review_of(&request, &sources.snapshot, &sources.policies);
+        let mut notes = sources.notes(&creation, &review);
+        let mut findings = finding_results(&request.workload, &review);
+        let mut changes = WorkloadChanges::default();
+        if self.args.show_changes {
+            changes = WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies);
+        }
+        if let Some(template) = workload.template {
+            for result in &mut findings {
+                template.place_result(result, &review.settings);
+            }
+            template.place(&mut review, &mut notes, &mut changes);
+        }
+        let windows = windows_reason(&review.decision, &workload.metadata_pointer());
+        let changes = self.args.show_changes.then_some(changes);
+        ReviewedWorkload { name: workload.name(namespace), file, workload, review, notes, findings, changes, windows }
+    }
+
+    /// Reports an object with pods that could not be read.
+    fn not_read(&mut self, input: &str, message: &str, io: &mut Io<'_>) -> io::Result<()> {
+        self.totals.not_read += 1;
+        io.eprintln(format_args!("not read: {input}: {message}"))?;
+        match self.writer {
+            Writer::Json => write_line(io.stdout, &CheckRecord::Unread(UnreadRecord { input, message })),
+            _ => Ok(()),
+        }
+    }
+
     fn workload(&mut self, reviewed: &ReviewedWorkload<'_>, io: &mut Io<'_>) -> io::Result<()> {
+        self.totals.workloads += 1;
+        if let Some(template) = reviewed.workload.template {
+            self.only_warned.extend(template.not_known_to(&reviewed.review.settings));
+        }
         if let Some(why) = &reviewed.notes.not_reviewed {
             self.totals.not_reviewed += 1;
             self.not_reviewed.add(why.clone(), reviewed.workload.title(reviewed.file, &reviewed.name));
@@ -274,6 +314,7 @@ impl<'a> Report<'a> {
             Writer::Text => self.not_reviewed.lines().try_for_each(|line| io.println(line))?,
             Writer::Github => {}
         }
+        self.only_warned.iter().try_for_each(|reason| io.eprintln(format_args!("denials only warn: {reason}")))?;
         Ok(self.totals)
     }
 }
@@ -294,10 +335,10 @@ struct ReviewedWorkload<'d> {
 }
 
 /// See [`ReviewedWorkload::windows`].
-fn windows_reason(decision: &OsDecision, kind: WorkloadKind) -> Option<String> {
+fn windows_reason(decision: &OsDecision, metadata: &str) -> Option<String> {
     (decision.os == DetectedOs::Windows).then(|| {
         let reason = decision_reason(decision);
-        let way_out = linux_way_out(decision, &reason, kind);
+        let way_out = linux_way_out(decision, &reason, metadata);
         let way_out = way_out.map(|way_out| format!("; if this is a Linux image, {way_out}")).unwrap_or_default();
         format!("it counts as Windows because of {reason}{way_out}")
     })
@@ -362,6 +403,7 @@ impl ReviewedWorkload<'_> {
             notes: [format!("{}: {}", self.name, finding.path)]
                 .into_iter()
                 .chain(self.windows_reason(finding, action).map(str::to_owned))
+                .chain(self.notes.only_warns.iter().map(|reason| format!("this only warns: {reason}")))
                 .collect(),
             help: finding.help.to_string(),
         }

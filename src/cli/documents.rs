@@ -1,17 +1,22 @@
 //! Documents of texts, and the objects in them.
 
+use std::cell::OnceCell;
 use std::io;
 
 use mullion_engine::admission::Review;
 use mullion_engine::model::json_pointer::unescape;
 use mullion_engine::model::text::counted;
 use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::pod_templates::{TemplatePods, template_pods};
 use mullion_manifest::{
     LineColumn, LineIndex, ManifestDocument, ManifestDocuments, ManifestNode, ManifestObject, NotAnObject, Span, object,
 };
 
+use serde_json::Value;
+
 use crate::cli::input::SourceText;
 use crate::cli::io_handles::Io;
+use crate::cli::template_workload::{TemplateObject, TemplateWorkload};
 use crate::report::{InputFailure, ObjectName, ReviewNotes, SourcePlace, os_text};
 
 /// A file with manifests.
@@ -28,6 +33,8 @@ pub(crate) struct ParsedDocument {
     /// The document.
     pub document: ManifestDocument,
     objects: Vec<Result<ManifestObject, NotAnObject>>,
+    /// The pods of each object that is not a workload of Kubernetes, once it is classified.
+    template_pods: Vec<OnceCell<Option<TemplatePods>>>,
 }
 
 /// One object of a document.
@@ -35,6 +42,8 @@ pub(crate) struct ParsedDocument {
 pub(crate) enum ClassifiedObject<'d> {
     /// A pod, or an object with a pod template.
     Workload(ManifestWorkload<'d>),
+    /// An object of another kind with pods that its controller creates.
+    Templates(TemplateObject<'d>),
     /// A Namespace.
     Namespace(&'d ManifestObject),
     /// A RuntimeClass.
@@ -48,10 +57,12 @@ pub(crate) enum ClassifiedObject<'d> {
 /// A pod, or an object with a pod template, in its document.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ManifestWorkload<'d> {
-    /// Its kind.
+    /// Its kind; Pod for one that a controller creates from an object of another kind.
     pub kind: WorkloadKind,
     /// The object.
     pub object: &'d ManifestObject,
+    /// The pod, if a controller creates it from an object of another kind.
+    pub template: Option<TemplateWorkload<'d>>,
     document: &'d ManifestDocument,
 }
 
@@ -125,6 +136,12 @@ pub(crate) fn each_workload(
             for found in parsed.objects() {
                 match found {
                     ClassifiedObject::Workload(workload) => visit(&workload, file, io)?,
+                    ClassifiedObject::Templates(object) => {
+                        if let Some((input, message)) = object.not_read(file) {
+                            io.eprintln(format_args!("not read: {input}: {message}"))?;
+                        }
+                        object.workloads(&parsed.document).try_for_each(|workload| visit(&workload, file, io))?;
+                    }
                     ClassifiedObject::Skipped => skipped += 1,
                     ClassifiedObject::Namespace(_) | ClassifiedObject::RuntimeClass(_) | ClassifiedObject::Other => {}
                 }
@@ -147,12 +164,14 @@ pub(crate) fn report_skipped(skipped: usize, io: &mut Io<'_>) -> io::Result<()> 
 impl ParsedDocument {
     /// Finds the objects of `document`.
     pub(crate) fn new(document: ManifestDocument) -> Self {
-        Self { objects: object::objects(&document), document }
+        let objects = object::objects(&document);
+        let template_pods = objects.iter().map(|_| OnceCell::new()).collect();
+        Self { document, objects, template_pods }
     }
 
     /// Its objects in order.
     pub(crate) fn objects(&self) -> impl Iterator<Item = ClassifiedObject<'_>> {
-        self.objects.iter().map(|object| match object {
+        self.objects.iter().zip(&self.template_pods).map(|(object, template_pods)| match object {
             Err(_) => ClassifiedObject::Skipped,
             Ok(object) if object.kind == "Namespace" && object.api_version == "v1" => {
                 ClassifiedObject::Namespace(object)
@@ -161,14 +180,47 @@ impl ParsedDocument {
                 ClassifiedObject::RuntimeClass(object)
             }
             Ok(object) => match WorkloadKind::of_object(&object.api_version, &object.kind) {
-                Some(kind) => ClassifiedObject::Workload(ManifestWorkload { kind, object, document: &self.document }),
-                None => ClassifiedObject::Other,
+                Some(kind) => {
+                    let document = &self.document;
+                    ClassifiedObject::Workload(ManifestWorkload { kind, object, template: None, document })
+                }
+                None => match template_pods.get_or_init(|| read_pods(object)) {
+                    Some(pods) => ClassifiedObject::Templates(TemplateObject { object, pods }),
+                    None => ClassifiedObject::Other,
+                },
             },
         })
     }
 }
 
+fn read_pods(object: &ManifestObject) -> Option<TemplatePods> {
+    template_pods(&object.api_version, &object.kind, &object.value)
+}
+
+impl<'d> TemplateObject<'d> {
+    /// Its pods.
+    pub(crate) fn workloads(self, document: &'d ManifestDocument) -> impl Iterator<Item = ManifestWorkload<'d>> {
+        let Self { object, pods } = self;
+        pods.pods.iter().map(move |pod| {
+            let template = Some(TemplateWorkload { pods, pod });
+            ManifestWorkload { kind: WorkloadKind::Pod, object, template, document }
+        })
+    }
+
+    /// Its place with its name, and why its pods could not be read; `None` if all were.
+    pub(crate) fn not_read(self, file: &ManifestFile<'_>) -> Option<(String, String)> {
+        let message = self.unread_text()?;
+        let line = file.line_column(self.object.span.start).line;
+        Some((format!("{}:{line}: {}", file.source.name, self.name()), message))
+    }
+}
+
 impl<'d> ManifestWorkload<'d> {
+    /// What is reviewed: the object, or the pod that its controller creates.
+    pub(crate) fn value(&self) -> &'d Value {
+        self.template.map_or(&self.object.value, |template| &template.pod.pod)
+    }
+
     /// Its namespace; `default` if it does not set one.
     pub(crate) fn namespace(&self, default: &'d str) -> &'d str {
         self.object.namespace.as_deref().unwrap_or(default)
@@ -177,17 +229,22 @@ impl<'d> ManifestWorkload<'d> {
     /// Its kind, namespace and name.
     pub(crate) fn name(&self, default_namespace: &str) -> ObjectName {
         let name = self.object.name.as_ref().or(self.object.generate_name.as_ref());
-        ObjectName {
-            kind: self.kind.name(),
-            namespace: self.namespace(default_namespace).to_owned(),
-            name: name.cloned().unwrap_or_default(),
+        let namespace = self.namespace(default_namespace).to_owned();
+        let name = name.cloned().unwrap_or_default();
+        match self.template {
+            None => ObjectName { kind: self.kind.name().into(), namespace, name, pod: None },
+            Some(template) => {
+                ObjectName { kind: self.object.kind.clone().into(), namespace, name, pod: template.site() }
+            }
         }
     }
 
     /// The request that creates it.
     pub(crate) fn creation(&self, default_namespace: &'d str) -> ReviewRequest<'d> {
         let namespace = self.namespace(default_namespace);
-        ReviewRequest::creation(WorkloadObject { kind: self.kind, namespace, object: &self.object.value })
+        let is_partly_unknown = self.template.is_some_and(|template| template.pod.unknown.is_some());
+        let workload = WorkloadObject { kind: self.kind, namespace, object: self.value() };
+        ReviewRequest { is_partly_unknown, ..ReviewRequest::creation(workload) }
     }
 
     /// Its name with its place in `file`: `Pod shop/web (a.yaml:3)`.
@@ -209,6 +266,14 @@ impl<'d> ManifestWorkload<'d> {
             None => format!("  os: {}", os_text(&review.decision)),
         };
         vec![self.title(file, name), second]
+    }
+
+    /// JSON pointer to where the object has the labels and annotations of its pod.
+    pub(crate) fn metadata_pointer(&self) -> String {
+        match self.template {
+            None => format!("{}/metadata", self.kind.pod_pointer()),
+            Some(template) => template.pod.metadata_pointer.clone(),
+        }
     }
 
     /// The span to show for `pointer`, which starts at the object.

@@ -140,9 +140,13 @@ fn explain(
     let name = workload.name(namespace);
     let creation = sources.creation(workload, namespace);
     let request = creation.request;
-    let review = review_of(&request, &sources.snapshot, &sources.policies);
-    let review_notes = sources.notes(&creation, &review);
-    let changes = WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies);
+    let mut review = review_of(&request, &sources.snapshot, &sources.policies);
+    let mut review_notes = sources.notes(&creation, &review);
+    let mut changes = WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies);
+    let rejected = rejected(workload, &review);
+    if let Some(template) = workload.template {
+        template.place(&mut review, &mut review_notes, &mut changes);
+    }
     let nodes = find_nodes(&request, &sources.snapshot, &sources.policies.resolve(&request, &sources.snapshot));
     let (nodes, rest) = nodes
         .map(|nodes| {
@@ -156,7 +160,7 @@ fn explain(
         status,
         denied: denials(&review).map(Finding::sentence).collect(),
         would_deny: would_deny(&review).map(Finding::sentence).collect(),
-        rejected: rejected(workload, &review),
+        rejected,
         unusable: review.unusable.iter().map(ToString::to_string).collect(),
         settings: settings(workload, namespace, sources),
         nodes,
@@ -181,7 +185,7 @@ fn explain(
 fn settings(workload: &ManifestWorkload<'_>, default: &str, sources: &ReviewSources) -> Vec<EffectiveSetting> {
     let namespace = workload.namespace(default);
     let known = sources.snapshot.namespaces.get(namespace).map(|namespace| &namespace.labels);
-    let pod = Pod::of(workload.kind, &workload.object.value);
+    let pod = Pod::of(workload.kind, workload.value());
     let labels: &dyn Labels = pod.as_ref().map_or(&(), |pod| pod);
     let mut all = sources.policies.effective(namespace, known, labels);
     all.retain(|setting| match &setting.entries {
@@ -201,7 +205,12 @@ fn would_deny(review: &Review) -> impl Iterator<Item = &Finding> {
 
 /// What the API server rejects, because it cannot decode it or its field does not take the value.
 fn rejected(workload: &ManifestWorkload<'_>, review: &Review) -> Vec<String> {
-    let found = field_types::check::check(workload.kind, &workload.object.value, &review.settings);
+    let mut found = field_types::check::check(workload.kind, workload.value(), &review.settings);
+    if let Some(template) = workload.template {
+        for finding in &mut found {
+            template.place_finding(finding);
+        }
+    }
     let rejected = found.iter().filter(|finding| finding.rejected_by == RejectedBy::ApiServer);
     let sentence = |finding: &Finding| {
         let of_toleration = finding.pointer.contains("/tolerations/");
@@ -216,9 +225,10 @@ impl Explanation<'_> {
         let evidence = review.decision.evidence.iter();
         let mut lines: Vec<String> = self.status.map(PodStatus::lines).unwrap_or_default();
         lines.extend(evidence.map(|evidence| format!("    {}", evidence_text(evidence, review))));
-        let ReviewNotes { review_not_known, no_default, .. } = self.workload.notes;
+        let ReviewNotes { review_not_known, no_default, only_warns, .. } = self.workload.notes;
         lines.extend(review_not_known.iter().map(|why| format!("  not known whether it is reviewed: {why}")));
         lines.extend(no_default.iter().map(|reason| format!("  no Linux default: {reason}")));
+        lines.extend(only_warns.iter().map(|reason| format!("  findings only warn: {reason}")));
         lines.extend(changes.lines(review, !self.denied.is_empty()));
         lines.extend(self.denied.iter().map(|finding| format!("  denied: {finding}")));
         let audit = set_by(review.settings.origins.get("mode"));

@@ -34,6 +34,8 @@ mod rules;
 mod run;
 mod status;
 mod survey;
+mod template_patch;
+mod template_workload;
 mod time_limit;
 mod version;
 mod webhook_configurations;

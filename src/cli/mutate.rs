@@ -16,6 +16,8 @@ use crate::cli::live;
 use crate::cli::live::{LiveArguments, ReadRequest};
 use crate::cli::outcome::Outcome;
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
+use crate::cli::template_patch::template_patch;
+use crate::cli::template_workload::TemplateObject;
 use crate::report::{Admission, NotReviewedWorkloads};
 
 /// Arguments of `mutate`.
@@ -80,6 +82,9 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     not_reviewed.lines().try_for_each(|line| io.eprintln(line))?;
     report_skipped(all.iter().map(|(_, changed)| changed.skipped).sum(), io)?;
 
+    for line in all.iter().flat_map(|(_, changed)| &changed.left) {
+        io.eprintln(line)?;
+    }
     let mut outcome = Outcome::Clean;
     let mut stream = Stream::default();
     for (file, changed) in all {
@@ -117,6 +122,8 @@ struct Changed {
     not_reviewed: Vec<(String, String)>,
     /// Documents that are not a Kubernetes object.
     skipped: usize,
+    /// Objects of other kinds whose pod templates stay as they are, each with the reason.
+    left: Vec<String>,
 }
 
 /// An object or document that stays as it was, with the reasons.
@@ -153,7 +160,14 @@ impl Changed {
         let MutateContext { namespace, templates, sources } = *context;
         let mut patches = Vec::new();
         for found in parsed.objects() {
-            let ClassifiedObject::Workload(workload) = found else { continue };
+            let workload = match found {
+                ClassifiedObject::Workload(workload) => workload,
+                ClassifiedObject::Templates(object) if templates => {
+                    patches.push(self.template_patches(file, parsed, object, context));
+                    continue;
+                }
+                _ => continue,
+            };
             let mut creation = sources.creation(&workload, namespace);
             creation.request.into_templates = templates;
             // What the webhook does, at both of its endpoints.
@@ -168,6 +182,45 @@ impl Changed {
             }
         }
         patches
+    }
+
+    /// The patch of the pod templates of an object of another kind, with the object's pointer.
+    fn template_patches(
+        &mut self,
+        file: &ManifestFile<'_>,
+        parsed: &ParsedDocument,
+        object: TemplateObject<'_>,
+        context: &MutateContext<'_>,
+    ) -> (String, Vec<PatchOperation>) {
+        let MutateContext { namespace, sources, .. } = *context;
+        let line = file.line_column(object.object.span.start).line;
+        let mut operations = Vec::new();
+        let mut left = None;
+        for workload in object.workloads(&parsed.document) {
+            let Some(template) = workload.template else { continue };
+            if let Some(why) = object.pods.not_written(template.pod) {
+                left.get_or_insert((why.to_owned(), template.site()));
+                continue;
+            }
+            let creation = sources.creation(&workload, namespace);
+            let Admission { review, denial, .. } =
+                Admission::new(&creation.request, &sources.snapshot, &sources.policies);
+            if let Some(why) = creation.not_reviewed(&review) {
+                self.not_reviewed.push((why, workload.title(file, &workload.name(namespace))));
+            }
+            match denial {
+                Some(denial) if template.denies(&review.settings) => {
+                    self.unchanged.push(Unchanged::denied(file, &workload, namespace, &denial));
+                }
+                _ => operations.extend(template_patch(object.object, template.pod, &creation.request, sources)),
+            }
+        }
+        let left = left.or_else(|| Some((object.unread_text()?, None)));
+        self.left.extend(left.map(|(why, site)| {
+            let site = site.map(|site| format!(" {site}")).unwrap_or_default();
+            format!("{}:{line}: {}{site} stays as it is: {why}", file.source.name, object.name())
+        }));
+        (object.object.pointer_prefix.clone(), operations)
     }
 }
 

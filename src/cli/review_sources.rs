@@ -84,7 +84,10 @@ impl ReviewSourceArgs {
                     ClassifiedObject::RuntimeClass(object) => {
                         snapshot.declared_classes.extend(objects::runtime_class_from_json(&object.value));
                     }
-                    ClassifiedObject::Workload(_) | ClassifiedObject::Skipped | ClassifiedObject::Other => {}
+                    ClassifiedObject::Workload(_)
+                    | ClassifiedObject::Templates(_)
+                    | ClassifiedObject::Skipped
+                    | ClassifiedObject::Other => {}
                 }
             }
         }
@@ -112,7 +115,7 @@ impl ReviewSources {
             _ => None,
         };
         let no_default = no_default(review, &self.snapshot, &self.policies);
-        ReviewNotes { review_not_known: not_known, not_reviewed, no_default }
+        ReviewNotes { review_not_known: not_known, not_reviewed, no_default, only_warns: None }
     }
 }
 

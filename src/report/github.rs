@@ -117,7 +117,12 @@ mod tests {
 
     #[test]
     fn commands_are_escaped_as_the_runner_reads_them() {
-        let object = ObjectName { kind: "Pod", namespace: "default".to_owned(), name: "100%,::\r\n".to_owned() };
+        let object = ObjectName {
+            kind: "Pod".into(),
+            namespace: "default".to_owned(),
+            name: "100%,::\r\n".to_owned(),
+            pod: None,
+        };
         let table = [
             (
                 place("a/b.yaml", &object, 8),
@@ -144,7 +149,8 @@ mod tests {
 
     #[test]
     fn each_action_has_its_command() {
-        let object = ObjectName { kind: "Pod", namespace: "default".to_owned(), name: "a".to_owned() };
+        let object =
+            ObjectName { kind: "Pod".into(), namespace: "default".to_owned(), name: "a".to_owned(), pod: None };
         for (action, name) in [(Action::Deny, "error"), (Action::Warn, "warning"), (Action::Repair, "notice")] {
             let line = finding(&record(action, "no"), place("a", &object, 8), "");
             assert!(line.starts_with(&format!("::{name} file=a,")), "{line}");

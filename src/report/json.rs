@@ -26,16 +26,16 @@ pub(crate) enum CheckRecord<'a> {
     Finding(FindingRecord<'a>),
     /// One workload; its findings come before it.
     Workload(WorkloadRecord<'a>),
-    /// An input that was not read; before everything else.
+    /// An input that was not read, before everything else; or an object with pods that could not be read.
     Unread(UnreadRecord<'a>),
     /// The last line.
     Summary(&'a CheckTotals),
 }
 
-/// An input that was not read.
+/// An input that was not read, or an object with pods that could not be read.
 #[derive(Debug, Serialize)]
 pub(crate) struct UnreadRecord<'a> {
-    /// The file, the kind of a cluster in the plural, or the object.
+    /// The file, the kind of a cluster in the plural, or the object with its place.
     pub(crate) input: &'a str,
     /// Why, and what to do.
     pub(crate) message: &'a str,
@@ -45,11 +45,15 @@ pub(crate) struct UnreadRecord<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct ObjectName {
     /// `Pod`, `Deployment`, …
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// Its namespace; the default one if the object does not set it.
     pub namespace: String,
     /// `metadata.name`, else `metadata.generateName`; empty without either.
     pub name: String,
+    /// The part of the object that a pod is created from: `spec.templates[1]`; only if the object is of a kind that is
+    /// not one of Kubernetes, and has several pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
 }
 
 /// Writes `record` as one line.
@@ -62,7 +66,8 @@ impl fmt::Display for ObjectName {
     /// `Deployment default/web`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = if self.name.is_empty() { "(no name)" } else { &self.name };
-        write!(f, "{} {}/{name}", self.kind, self.namespace)
+        write!(f, "{} {}/{name}", self.kind, self.namespace)?;
+        self.pod.as_ref().map_or(Ok(()), |pod| write!(f, " {pod}"))
     }
 }
 
@@ -122,6 +127,9 @@ pub(crate) struct ReviewNotes {
     /// Why it does not get the Linux default although nothing decides its operating system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) no_default: Option<String>,
+    /// Why its findings only warn, whatever their rules do for a pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) only_warns: Option<String>,
 }
 
 /// The review of a workload.

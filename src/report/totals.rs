@@ -10,7 +10,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CheckTotals {
-    /// Pods and objects with a pod template.
+    /// Pods and objects with a pod template; for an object of a kind that is not one of Kubernetes, each of its pods.
     pub workloads: usize,
     /// Those of them that Mullion does not review.
     pub not_reviewed: usize,
@@ -26,8 +26,10 @@ pub(crate) struct CheckTotals {
     pub repaired: usize,
     /// Repairs of values that have no effect on Linux either. Only JSON has a record of each.
     pub silent_repairs: usize,
-    /// Kubernetes objects that are not a pod and have no pod template.
+    /// Kubernetes objects that are not a pod and have no pod template that was read.
     pub other_objects: usize,
+    /// Objects with pods that could not be read, wholly or in part.
+    pub not_read: usize,
     /// Documents without `apiVersion` or `kind`.
     pub skipped_documents: usize,
     /// Documents that are not YAML or JSON.
@@ -79,6 +81,9 @@ impl fmt::Display for CheckTotals {
         }
         if self.not_reviewed > 0 {
             write!(f, ", {} not reviewed", self.not_reviewed)?;
+        }
+        if self.not_read > 0 {
+            write!(f, ", {} not read", self.not_read)?;
         }
         for (count, what) in [
             (self.silent_repairs, "silent repair"),

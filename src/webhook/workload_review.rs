@@ -161,6 +161,7 @@ impl WorkloadReview {
             images: facts.images.as_ref(),
             namespace: facts.namespace.as_deref(),
             is_called: true,
+            is_partly_unknown: false,
             requester: self.requester,
         };
         let snapshot = state.snapshot.load();

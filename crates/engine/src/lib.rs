@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Each top-level module imports only those on its left: `model` ← `detect` ← `place` ← `rules` ← `patch` ←
-//! `admission`; `node` imports `model` and `detect`.
+//! `admission`; `node` imports `model` and `detect`, and `pod_templates` imports `model`.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -19,4 +19,5 @@ pub mod model;
 pub mod node;
 pub mod patch;
 pub mod place;
+pub mod pod_templates;
 pub mod rules;

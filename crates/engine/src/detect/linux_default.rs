@@ -33,6 +33,8 @@ pub enum NoDefault {
     Policy,
     /// There are no Windows nodes.
     NotMixed,
+    /// Parts of it that could decide are only in the cluster.
+    UnknownPart,
     /// A path, a program or a label in it indicates Windows.
     LooksWindows,
     /// The nodes of an existing DaemonSet are chosen already.
@@ -80,6 +82,7 @@ impl NoDefault {
             }
             Self::Policy => (Nobody, "the policy gives no default"),
             Self::NotMixed => (Nobody, "the cluster has no Windows nodes"),
+            Self::UnknownPart => (Nobody, "parts of it that could decide are only in the cluster"),
             Self::LooksWindows => (Reported, "something in it looks like Windows"),
             Self::ExistingDaemonSet => (Nobody, "a DaemonSet's nodes are chosen already"),
             Self::EveryNode => (Author, "its images exist for Windows too, and a DaemonSet may mean every node"),
@@ -129,6 +132,9 @@ pub(crate) fn check_linux_default(
         LinuxDefault::Nothing => return Err(NoDefault::Policy),
         LinuxDefault::LinuxWhenMixed if !snapshot.mixed() => return Err(NoDefault::NotMixed),
         LinuxDefault::LinuxWhenMixed | LinuxDefault::Linux => {}
+    }
+    if input.request.is_partly_unknown {
+        return Err(NoDefault::UnknownPart);
     }
     if decision.evidence.iter().any(|evidence| evidence.os == EvidenceOs::LooksWindows) {
         return Err(NoDefault::LooksWindows);

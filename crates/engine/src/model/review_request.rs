@@ -30,6 +30,9 @@ pub struct ReviewRequest<'a> {
     pub namespace: Option<&'a Namespace>,
     /// Whether the API server calls Mullion for the request; if not, nothing is reviewed and nothing changes.
     pub is_called: bool,
+    /// Whether parts of the pod that could decide its operating system are only in the cluster, as in an object whose
+    /// controller replaces parameters. Then it does not get the Linux default.
+    pub is_partly_unknown: bool,
     /// The sender of the request. It decides whether the workload's owner reference is trusted.
     pub requester: Requester,
 }
@@ -47,6 +50,7 @@ impl<'a> ReviewRequest<'a> {
             images: None,
             namespace: None,
             is_called: true,
+            is_partly_unknown: false,
             requester: Requester::Unknown,
         }
     }

@@ -6,7 +6,7 @@ use crate::model::json_pointer::field_path;
 use crate::model::names::OS_ANNOTATION;
 use crate::model::text::shorten_to_bytes;
 use crate::model::windows::Build;
-use crate::model::{Basis, DecisionAnnotation, EvidenceSource, Os, OsDecision, ScopeOs, WorkloadKind};
+use crate::model::{Basis, DecisionAnnotation, EvidenceSource, Os, OsDecision, ScopeOs};
 use crate::place::WorkloadContext;
 
 /// The annotation for the decision and `placed`.
@@ -64,13 +64,13 @@ fn source_reason(source: &EvidenceSource) -> String {
 /// How the author of a workload of that kind states that it is for Linux; `None` if `reason`, which decided for
 /// Windows, is not a guess. Only the name of an image is a guess; an author, an admin or a registry states everything
 /// else.
-pub fn linux_way_out(decision: &OsDecision, reason: &str, kind: WorkloadKind) -> Option<String> {
+pub fn linux_way_out(decision: &OsDecision, reason: &str, metadata: &str) -> Option<String> {
     let is_guess = |source: &EvidenceSource| {
         let by_name = matches!(source, EvidenceSource::Image { how: "tag" | "repository", .. });
         by_name && source_reason(source) == reason
     };
     decision.evidence.iter().any(|evidence| is_guess(&evidence.source)).then(|| {
-        let place = field_path(&format!("{}/metadata/annotations", kind.pod_pointer()));
+        let place = field_path(&format!("{metadata}/annotations"));
         format!("set the annotation {OS_ANNOTATION}: {} in {place}", Os::Linux.name())
     })
 }

@@ -194,7 +194,8 @@ fn compare_workloads(
             let request = ReviewRequest::creation(WorkloadObject { kind, namespace, object: &value });
             if let Some(difference) = sides.compare(&request, &input.snapshot) {
                 progress.end(io)?;
-                let name = ObjectName { kind: kind.name(), namespace: namespace.to_owned(), name: head.name };
+                let (kind_name, namespace) = (kind.name().into(), namespace.to_owned());
+                let name = ObjectName { kind: kind_name, namespace, name: head.name, pod: None };
                 let (file, line) = (source.file.source.name.clone(), source.file.line_column(start).line);
                 report.workload(ComparedWorkload { name, owner: head.owner, file, line }, kind, &difference, io)?;
             }

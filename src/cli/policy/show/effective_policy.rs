@@ -53,7 +53,7 @@ impl<'p> EffectivePolicy<'p> {
         let ReviewSources { policies: set, snapshot, .. } = sources;
         let namespace = workload.map_or(default, |(workload, _)| workload.namespace(default));
         let known = snapshot.namespaces.get(namespace).map(|namespace| &namespace.labels);
-        let pod = workload.and_then(|(workload, _)| Pod::of(workload.kind, &workload.object.value));
+        let pod = workload.and_then(|(workload, _)| Pod::of(workload.kind, workload.value()));
         let labels: &dyn Labels = pod.as_ref().map_or(&(), |pod| pod);
         let policy_match = |policy: &'p PodPolicy| {
             let ended = || policy.until.as_ref().map(|until| format!("it has ended (until {})", until.text));

@@ -70,7 +70,8 @@ pub(crate) fn denial(review: &Review, object: &Value, denied: Vec<&Finding>, siz
         message.push_str(&line);
     }
     message.push_str(&unbelieved_owner(review, object));
-    let way_out = reason.and_then(|reason| linux_way_out(&review.decision, &reason, author_kind(review, object)?));
+    let metadata = || Some(format!("{}/metadata", author_kind(review, object)?.pod_pointer()));
+    let way_out = reason.and_then(|reason| linux_way_out(&review.decision, &reason, &metadata()?));
     message.extend(way_out.map(|way_out| format!("\nIf this is a Linux image: {way_out}")));
     let causes = printed.iter().map(|finding| DenialCause {
         reason: finding.code,
