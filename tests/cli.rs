@@ -21,6 +21,8 @@ use tempfile::TempDir;
 mod action;
 #[path = "cli/bad_input.rs"]
 mod bad_input;
+#[path = "cli/ci_formats.rs"]
+mod ci_formats;
 #[path = "cli/cluster.rs"]
 mod cluster;
 #[path = "cli/explain.rs"]

@@ -39,7 +39,7 @@ mod version;
 mod webhook_configurations;
 mod withdraw;
 
-pub use check::{CheckArgs, FailOnFinding, FindingsFormat};
+pub use check::{CheckArgs, FailOnFinding};
 pub use cluster_arguments::ClusterArguments;
 pub use command_line::{Cli, Command};
 pub use input::{Inputs, LinkArgs};
@@ -53,3 +53,5 @@ pub use review_sources::ReviewSourceArgs;
 pub use run::run;
 pub use status::StatusArgs;
 pub use survey::SurveyArgs;
+
+pub use crate::report::FindingsFormat;
