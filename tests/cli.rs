@@ -31,6 +31,8 @@ mod explain;
 mod facts;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
+#[path = "cli/grammar.rs"]
+mod grammar;
 #[path = "cli/in_force.rs"]
 mod in_force;
 #[path = "cli/manual.rs"]
@@ -41,6 +43,9 @@ mod not_reviewed;
 mod outputs;
 #[path = "cli/packing.rs"]
 mod packing;
+#[cfg(target_os = "linux")]
+#[path = "cli/pipelines.rs"]
+mod pipelines;
 #[path = "cli/plan_options.rs"]
 mod plan_options;
 #[path = "cli/plan_registry.rs"]

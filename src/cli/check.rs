@@ -15,7 +15,9 @@ use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
 use crate::cli::live;
 use crate::cli::live::{LiveArguments, ReadRequest};
+use crate::cli::other_namespaces::OtherNamespaces;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::report::{
     CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, FindingsFormat, FindingsWriter, FormatOptions,
@@ -25,10 +27,12 @@ use crate::report::{
 
 /// Arguments of `check`.
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Exit code: 0; 1 for findings at --fail-on; 2 for input that cannot be read, or that is empty: no byte, or \
-    a directory without manifests. The highest that applies."
-)]
+#[command(after_help = "Examples:\n\
+    \x20 mullion check manifests/\n\
+    \x20 mullion check manifests/ --fail-on warn -o sarif --output-file mullion.sarif\n\
+    \x20 mullion check deploy/web -n shop --context prod\n\n\
+    Exit code: 0; 1 for findings at --fail-on; 2 for input that cannot be read, or that is empty: no byte, or \
+    a directory without manifests. The highest that applies.")]
 pub struct CheckArgs {
     /// Manifests.
     #[command(flatten)]
@@ -48,6 +52,9 @@ pub struct CheckArgs {
     /// Minimum severity that causes exit code 1
     #[arg(long, value_enum, default_value_t = FailOnFinding::Deny, value_name = "ACTION")]
     pub fail_on: FailOnFinding,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// The first characters of the codes of rules about types and names of fields, which apply to every operating system.
@@ -57,8 +64,10 @@ const TYPE_RULES: &str = "MUL8";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FailOnFinding {
     /// Findings that deny
+    #[value(alias = "problem")]
     Deny,
     /// Also findings that warn
+    #[value(alias = "warning")]
     Warn,
     /// Findings that deny, and lists of the cluster that cannot be read
     Unread,
@@ -130,6 +139,7 @@ struct Report<'a> {
     namespace: &'a str,
     writer: Box<dyn FindingsWriter>,
     totals: CheckTotals,
+    other_namespaces: OtherNamespaces<'a>,
 }
 
 impl<'a> Report<'a> {
@@ -140,7 +150,8 @@ impl<'a> Report<'a> {
             directory: env::current_dir().ok(),
         };
         let writer = args.output.begin(options, io.stdout)?;
-        Ok(Self { args, namespace, writer, totals: CheckTotals::default() })
+        let other_namespaces = OtherNamespaces::besides(&args.inputs, &args.live);
+        Ok(Self { args, namespace, writer, totals: CheckTotals::default(), other_namespaces })
     }
 
     /// Reviews the objects of a document.
@@ -182,6 +193,7 @@ impl<'a> Report<'a> {
     }
 
     fn workload(&mut self, reviewed: &ReviewedWorkload<'_>, io: &mut Io<'_>) -> io::Result<()> {
+        self.other_namespaces.add(&reviewed.name.namespace);
         self.totals.not_reviewed += usize::from(reviewed.notes.not_reviewed.is_some());
         let mut findings = Vec::new();
         for FindingResult { finding, action, would_deny, .. } in &reviewed.findings {
@@ -213,6 +225,7 @@ impl<'a> Report<'a> {
 
     fn end(self, io: &mut Io<'_>) -> io::Result<CheckTotals> {
         self.writer.end(&self.totals, io.stdout)?;
+        self.other_namespaces.report(io)?;
         Ok(self.totals)
     }
 }

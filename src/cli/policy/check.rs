@@ -15,14 +15,16 @@ use serde::Serialize;
 
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::cli::policy_files;
 use crate::report::{PolicySources, Severity, table, write_line};
 
 /// Arguments of `policy check`.
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Exit code: 0; 1 for warnings with --fail-on warn; 2 for files that cannot be used. The highest that applies."
-)]
+#[command(after_help = "Examples:\n\
+    \x20 mullion policy check policies/\n\
+    \x20 mullion policy check policies/ -o github\n\n\
+    Exit code: 0; 1 for warnings with --fail-on warn; 2 for files that cannot be used. The highest that applies.")]
 pub struct PolicyCheckArgs {
     /// Policy files, directories of them (*.yaml, *.yml, *.json), manifests of ConfigMaps that contain some, or - for
     /// standard input: all together are one set
@@ -37,6 +39,9 @@ pub struct PolicyCheckArgs {
     /// Minimum severity that causes an exit code other than 0
     #[arg(long, value_enum, default_value_t = FailOnProblem::Problem, value_name = "WHAT")]
     pub fail_on: FailOnProblem,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// The output formats of `policy check`.
@@ -207,5 +212,5 @@ fn list(policies: &[PolicyRecord<'_>], io: &mut Io<'_>) -> io::Result<()> {
         let mode = mode.map_or_else(|| "-".to_owned(), |mode| format!("{mode:?}"));
         [(*kind).to_owned(), priority, (*name).to_owned(), mode, origin.to_string(), matches.clone()]
     });
-    table::write(io.stdout, Some(["KIND", "PRIORITY", "NAME", "MODE", "WHERE", "MATCHES"]), rows)
+    table::write(io.stdout, io.width, Some(["KIND", "PRIORITY", "NAME", "MODE", "WHERE", "MATCHES"]), rows)
 }
