@@ -15,7 +15,7 @@ use crate::webhook::WebhookArgs;
 
 /// Places and checks pods by operating system in mixed Windows/Linux Kubernetes clusters.
 #[derive(Debug, Parser)]
-#[command(name = "mullion", version, propagate_version = true, max_term_width = 100, help_template = help::template())]
+#[command(name = "mullion", version, propagate_version = true, max_term_width = 100, help_template = help::template(&Command::augment_subcommands(clap::Command::new("mullion"))))]
 pub struct Cli {
     /// The command.
     #[command(subcommand)]

@@ -20,7 +20,7 @@ pub(crate) fn check_writable(command: &str, flag: &str, inputs: &Inputs, live: &
     for path in &inputs.paths {
         let shown = path.display();
         ensure!(!is_stdin(path), "{command}: {flag} changes files, and - is standard input; {files}");
-        ensure!(path.exists(), "{command}: {flag} changes files, and {shown} is none; {files}");
+        ensure!(path.exists(), "{command}: {flag} changes files, and {shown} does not exist here; {files}");
     }
     Ok(())
 }

@@ -92,7 +92,8 @@ impl<W: Write> Write for CountedWriter<W> {
     }
 }
 
-/// Whether a stream shows colors: a terminal does, unless `NO_COLOR` or `TERM=dumb` is set.
-pub(crate) fn colour<S: anstream::stream::RawStream>(stream: &S) -> bool {
-    AutoStream::choice(stream) != ColorChoice::Never
+/// Whether a stream shows colors: a terminal does, unless `NO_COLOR` or `TERM=dumb` is set. A console of Windows that does
+/// not understand escape sequences shows none.
+pub(crate) fn colour<S: anstream::stream::RawStream>(stream: S) -> bool {
+    AutoStream::auto(stream).current_choice() == ColorChoice::AlwaysAnsi
 }

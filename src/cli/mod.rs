@@ -11,6 +11,7 @@ mod completions;
 mod documents;
 mod explain;
 mod facts;
+mod file_patterns;
 mod help;
 mod image;
 mod in_place;

@@ -41,7 +41,7 @@ where
         }
     };
     let (stdout, stderr) = (io::stdout(), io::stderr());
-    let colour_stdout = io_handles::colour(&stdout);
+    let colour_stdout = io_handles::colour(io::stdout());
     // Not locked, because the servers log from other threads, which would wait forever.
     let mut stdout = BufWriter::new(stdout);
     let mut stderr = stderr;

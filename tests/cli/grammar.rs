@@ -1,5 +1,7 @@
 //! Arguments that mean the same in every command, and the examples of the help.
 
+use std::collections::BTreeMap;
+
 use clap::{CommandFactory as _, Parser as _};
 use mullion::cli::Cli;
 
@@ -80,7 +82,7 @@ fn examples_of_the_help_run() {
 /// Options that several commands have are the same option: the same short name, and a value or none.
 #[test]
 fn one_name_is_one_option() {
-    let mut known: std::collections::BTreeMap<String, (Option<char>, bool, String)> = Default::default();
+    let mut known: BTreeMap<String, (Option<char>, bool, String)> = BTreeMap::new();
     for (words, command) in commands() {
         for argument in command.get_arguments() {
             let Some(long) = argument.get_long() else { continue };
@@ -181,7 +183,7 @@ fn in_place_changes_files_and_nothing_else() {
 
     for (args, message) in [
         (&["-i", "-"][..], "- is standard input"),
-        (&["-i", "deploy/web"], "deploy/web is none"),
+        (&["-i", "deploy/web"], "deploy/web does not exist here"),
         (&["-i", "--context", "prod"], "--in-place changes files"),
         (&["-i", "-A"], "--in-place changes files"),
         (&["-i", "--diff", "manifests/"], "cannot be used with"),
@@ -253,10 +255,15 @@ fn a_namespace_fills_a_gap_in_files_and_selects_in_clusters_and_dumps() {
 #[test]
 fn help_has_every_command_in_a_group() {
     let help = mullion(&["--help"], "").out;
-    let program = Cli::command();
-    for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
-        let line = format!("  {} ", command.get_name());
-        assert_eq!(help.lines().filter(|found| found.starts_with(&line)).count(), 1, "{line}: {help}");
+    let mut program = Cli::command();
+    program.build();
+    let visible: Vec<_> = program.get_subcommands().filter(|command| !command.is_hide_set()).collect();
+    for command in &visible {
+        let (name, about) = (command.get_name(), command.get_about().unwrap().to_string());
+        let lines = help.lines().filter(|line| line.starts_with(&format!("  {name} ")) && line.ends_with(&about));
+        assert_eq!(lines.count(), 1, "{name}: {help}");
     }
+    let listed = help.lines().filter(|line| line.starts_with("  ") && !line.starts_with("  -"));
+    assert_eq!(listed.count(), visible.len(), "{help}");
     assert!(help.contains("\nManifests:\n") && help.contains("\nOptions:\n"), "{help}");
 }

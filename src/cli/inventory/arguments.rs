@@ -6,6 +6,7 @@ use clap::Args;
 use jiff::civil::Date;
 
 use crate::cli::cluster_arguments::{ClusterArguments, HEADING};
+use crate::cli::file_patterns::expanded;
 use crate::cli::input::{LinkArgs, namespace_name};
 
 /// What to read.
@@ -48,8 +49,8 @@ pub struct InventoryArgs {
 
 impl InventoryArgs {
     /// The files, with -f and without.
-    pub(crate) fn files(&self) -> Vec<PathBuf> {
-        self.paths.iter().chain(&self.filenames).cloned().collect()
+    pub(crate) fn files(&self) -> anyhow::Result<Vec<PathBuf>> {
+        expanded(self.paths.iter().chain(&self.filenames).cloned().collect()).map_err(anyhow::Error::msg)
     }
 
     /// The namespaces that are read; empty: all.

@@ -37,7 +37,7 @@ const NAMED: usize = 3;
 
 /// Reads what the arguments select; `None` if it contains no object, which is reported. `command`: for messages.
 pub(crate) fn read(command: &str, args: &InventoryArgs, io: &mut Io<'_>) -> anyhow::Result<Option<ClusterInput>> {
-    let files = args.files();
+    let files = args.files()?;
     let is_live = files.is_empty();
     ensure!(
         is_live || !args.names_a_cluster(),
@@ -53,7 +53,9 @@ pub(crate) fn read(command: &str, args: &InventoryArgs, io: &mut Io<'_>) -> anyh
         let names: Vec<String> = files.iter().map(|path| shown_name(path)).collect();
         let namespaces = args.selected_namespaces();
         let unreadable = dumps::read(command, &files, args.links.into(), &mut reader, &mut saved, namespaces, io)?;
-        live::outside(args).into_iter().for_each(|outside| reader.unread(outside));
+        for outside in live::outside(args) {
+            reader.unread(outside);
+        }
         (list_first(&names, NAMED), unreadable)
     };
     if reader.is_empty() {

@@ -13,6 +13,7 @@ use mullion_policy::warnings::{notes, warnings};
 use mullion_policy::{PolicySet, is_test_file};
 use serde::Serialize;
 
+use crate::cli::file_patterns::expanded;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::output_file::OutputFileArgs;
@@ -145,8 +146,9 @@ pub fn run(args: &PolicyCheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
 
 /// The paths without test cases, because Git hooks pass every changed file.
 fn policies_of(args: &PolicyCheckArgs, io: &mut Io<'_>) -> anyhow::Result<Vec<PathBuf>> {
-    let (tests, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
-        args.paths.iter().chain(&args.filenames).partition(|path| is_test_file(path) && !path.is_dir());
+    let paths = expanded(args.paths.iter().chain(&args.filenames).cloned().collect()).map_err(anyhow::Error::msg)?;
+    let (tests, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        paths.into_iter().partition(|path| is_test_file(path) && !path.is_dir());
     for test in &tests {
         io.eprintln(format_args!(
             "{}: left out, because it contains test cases; run them with mullion policy test",
@@ -154,7 +156,7 @@ fn policies_of(args: &PolicyCheckArgs, io: &mut Io<'_>) -> anyhow::Result<Vec<Pa
         ))?;
     }
     ensure!(!others.is_empty(), "policy check: there are only test cases; run them with mullion policy test");
-    Ok(others.into_iter().cloned().collect())
+    Ok(others)
 }
 
 fn write(

@@ -61,7 +61,7 @@ impl FindingsWriter for CodeQualityReport {
             "severity": "blocker",
             "location": {"path": self.path(file), "lines": {"begin": place.map_or(1, |(line, _)| line)}},
         });
-        let fingerprint = self.fingerprints.numbered(format!("not-readable {file}"));
+        let fingerprint = self.fingerprints.numbered(&format!("not-readable {file}"));
         self.issue(issue, &fingerprint, out)
     }
 

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use mullion_policy::is_test_file;
 use mullion_policy::test_cases::{PolicyTest, TestFile};
 
+use crate::cli::file_patterns::expanded;
 use crate::cli::input::{InputTexts, LinkArgs, ReadLimits};
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
@@ -64,7 +65,8 @@ pub enum TestFormat {
 
 /// Runs the cases.
 pub fn run(args: &PolicyTestArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let mut paths: Vec<PathBuf> = args.paths.iter().chain(&args.filenames).cloned().collect();
+    let paths = args.paths.iter().chain(&args.filenames).cloned().collect();
+    let mut paths: Vec<PathBuf> = expanded(paths).map_err(anyhow::Error::msg)?;
     if paths.is_empty() {
         paths.push(PathBuf::from("."));
     }
