@@ -21,6 +21,8 @@ use tempfile::TempDir;
 mod action;
 #[path = "cli/bad_input.rs"]
 mod bad_input;
+#[path = "cli/ci_formats.rs"]
+mod ci_formats;
 #[path = "cli/cluster.rs"]
 mod cluster;
 #[path = "cli/explain.rs"]
@@ -29,6 +31,8 @@ mod explain;
 mod facts;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
+#[path = "cli/grammar.rs"]
+mod grammar;
 #[path = "cli/in_force.rs"]
 mod in_force;
 #[path = "cli/manual.rs"]
@@ -39,6 +43,9 @@ mod not_reviewed;
 mod outputs;
 #[path = "cli/packing.rs"]
 mod packing;
+#[cfg(target_os = "linux")]
+#[path = "cli/pipelines.rs"]
+mod pipelines;
 #[path = "cli/plan_options.rs"]
 mod plan_options;
 #[path = "cli/plan_registry.rs"]

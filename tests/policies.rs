@@ -77,6 +77,7 @@ fn the_chart_ships_the_same_files() {
 
 fn run(path: &Path) -> (Outcome, String) {
     let args = PolicyTestArgs {
+        output_file: mullion::cli::OutputFileArgs::default(),
         paths: vec![path.to_owned()],
         filenames: Vec::new(),
         links: LinkArgs::default(),
@@ -85,7 +86,8 @@ fn run(path: &Path) -> (Outcome, String) {
         verbose: true,
     };
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let mut io = Io { stdin: &mut io::empty(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false };
+    let mut io =
+        Io { stdin: &mut io::empty(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false, width: None };
     let outcome = policy::test::run(&args, &mut io).unwrap();
     (outcome, String::from_utf8([stdout, stderr].concat()).unwrap())
 }

@@ -104,6 +104,7 @@ fn sizes() {
 /// Runs `mullion check -` on `text`; returns the number of bytes that it prints.
 fn checked(text: &str, output: FindingsFormat) -> usize {
     let args = CheckArgs {
+        output_file: mullion::cli::OutputFileArgs::default(),
         inputs: stdin(),
         live: LiveArguments::default(),
         sources: ReviewSourceArgs::default(),
@@ -117,6 +118,8 @@ fn checked(text: &str, output: FindingsFormat) -> usize {
 /// Runs `mullion mutate --templates -` on `text`; returns the number of bytes that it prints.
 fn mutated(text: &str) -> usize {
     let args = MutateArgs {
+        output_file: mullion::cli::OutputFileArgs::default(),
+        in_place: false,
         inputs: stdin(),
         live: LiveArguments::default(),
         sources: ReviewSourceArgs::default(),
@@ -132,7 +135,7 @@ fn stdin() -> Inputs {
 
 fn printed(text: &str, command: impl FnOnce(&mut Io<'_>) -> anyhow::Result<Outcome>) -> usize {
     let (mut stdin, mut stdout, mut stderr) = (text.as_bytes(), Vec::new(), Vec::new());
-    let mut io = Io { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false };
+    let mut io = Io { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false, width: None };
     let outcome = command(&mut io).expect("the command runs");
     // Unreadable input would take no time.
     assert_ne!(outcome, Outcome::Unreadable, "{}", String::from_utf8_lossy(&stderr));

@@ -12,7 +12,7 @@ die() {
 if [ -z "$ARCHIVE" ]; then
 	[ -z "$SHA256" ] || die "sha256 is set, but archive is not: set archive to the URL or path of the archive of a release"
 	command -v mullion >/dev/null ||
-		die "the program mullion is not in the PATH: install it in an earlier step, or set archive and sha256 (docs/how-to/ci.md)"
+		die "the program mullion is not in the PATH: install it in an earlier step, or set archive and sha256 (docs/how-to/ci/github.md)"
 	mullion version
 	exit
 fi

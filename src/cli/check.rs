@@ -1,8 +1,7 @@
 //! `mullion check`: findings about manifests, and about the workloads of a cluster.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::io::Write;
+use std::{env, io};
 
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
@@ -17,20 +16,24 @@ use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
 use crate::cli::live;
 use crate::cli::live::{LiveArguments, ReadRequest};
+use crate::cli::other_namespaces::OtherNamespaces;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::report::{
-    CheckRecord, CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, InputFailure,
-    NotReviewedWorkloads, ObjectName, ReviewNotes, UnreadRecord, WorkloadChanges, WorkloadRecord, finding_results,
-    github, review_of, sarif, write_line,
+    CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, FindingsFormat, FindingsWriter, FormatOptions,
+    ObjectName, ReportedFinding, ReportedWorkload, ReviewNotes, WorkloadChanges, WorkloadRecord, finding_results,
+    review_of,
 };
 
 /// Arguments of `check`.
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Exit code: 0; 1 for findings at --fail-on; 2 for input that cannot be read, or that is empty: no byte, or \
-    a directory without manifests. The highest that applies."
-)]
+#[command(after_help = "Examples:\n\
+    \x20 mullion check manifests/\n\
+    \x20 mullion check manifests/ --fail-on warn -o sarif --output-file mullion.sarif\n\
+    \x20 mullion check deploy/web -n shop --context prod\n\n\
+    Exit code: 0; 1 for findings at --fail-on; 2 for input that cannot be read, or that is empty: no byte, or \
+    a directory without manifests. The highest that applies.")]
 pub struct CheckArgs {
     /// Manifests.
     #[command(flatten)]
@@ -50,19 +53,9 @@ pub struct CheckArgs {
     /// Minimum severity that causes exit code 1
     #[arg(long, value_enum, default_value_t = FailOnFinding::Deny, value_name = "ACTION")]
     pub fail_on: FailOnFinding,
-}
-
-/// The output formats of `check`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FindingsFormat {
-    /// For people
-    Text,
-    /// JSON Lines: records of type finding, workload and summary
-    Json,
-    /// SARIF 2.1.0, for code scanning and editors
-    Sarif,
-    /// Annotations of a GitHub Actions workflow
-    Github,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// The first characters of the codes of rules about types and names of fields, which apply to every operating system.
@@ -72,8 +65,10 @@ const TYPE_RULES: &str = "MUL8";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FailOnFinding {
     /// Findings that deny
+    #[value(alias = "problem")]
     Deny,
     /// Also findings that warn
+    #[value(alias = "warning")]
     Warn,
     /// Findings that deny, lists of the cluster that cannot be read, and objects with pods that cannot be read
     Unread,
@@ -81,9 +76,8 @@ pub enum FailOnFinding {
 
 /// Reports the findings of all inputs as if their objects were created now.
 pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let shown = matches!(args.output, FindingsFormat::Text | FindingsFormat::Json);
     ensure!(
-        shown || !args.show_changes,
+        args.output.shows_changes() || !args.show_changes,
         "check: --show-changes needs -o text or -o json; other formats have findings only"
     );
     let selection = args.sources.selection("check")?;
@@ -94,7 +88,7 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let unread = input.live.as_ref().map_or(0, |live| live.unread);
     let sources = args.sources.load(&files, &selection, input.live)?;
 
-    let mut report = Report::begin(args, &input.namespace, io.stdout)?;
+    let mut report = Report::begin(args, &input.namespace, io)?;
     report.totals.unreadable_files = texts.unreadable.len();
     let empty = texts.report_with_empty(io)?;
     report.totals.empty_inputs = empty.len();
@@ -103,14 +97,14 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         .iter()
         .chain(&texts.skipped_links)
         .chain(&empty)
-        .try_for_each(|failure| report.unread(failure, io))?;
+        .try_for_each(|failure| report.writer.unread(failure, io.stdout))?;
     for file in &files {
         let broken = file.each(|document| {
             match document {
                 Ok(parsed) => report.document(file, &parsed, &sources, io)?,
                 Err(failure) => {
                     io.eprintln(&failure)?;
-                    report.failure(&failure, io)?;
+                    report.writer.failure(&failure, io.stdout)?;
                 }
             }
             Ok(())
@@ -144,50 +138,24 @@ struct Report<'a> {
     args: &'a CheckArgs,
     /// The namespace of objects that do not set one.
     namespace: &'a str,
-    writer: Writer,
+    writer: Box<dyn FindingsWriter>,
     totals: CheckTotals,
-    not_reviewed: NotReviewedWorkloads,
+    other_namespaces: OtherNamespaces<'a>,
     /// Why denials of kinds that the policies do not know only warn.
     only_warned: BTreeSet<String>,
 }
 
-/// A [`FindingsFormat`] with its state.
-enum Writer {
-    Text,
-    Json,
-    Sarif(sarif::SarifLog),
-    Github,
-}
-
 impl<'a> Report<'a> {
-    fn begin(args: &'a CheckArgs, namespace: &'a str, out: &mut dyn Write) -> io::Result<Self> {
-        let writer = match args.output {
-            FindingsFormat::Text => Writer::Text,
-            FindingsFormat::Json => Writer::Json,
-            FindingsFormat::Sarif => Writer::Sarif(sarif::SarifLog::begin(out)?),
-            FindingsFormat::Github => Writer::Github,
+    fn begin(args: &'a CheckArgs, namespace: &'a str, io: &mut Io<'_>) -> io::Result<Self> {
+        let options = FormatOptions {
+            colour: io.colour_stdout,
+            warnings_fail: args.fail_on == FailOnFinding::Warn,
+            directory: env::current_dir().ok(),
         };
-        let (totals, not_reviewed, only_warned) = Default::default();
-        Ok(Self { args, namespace, writer, totals, not_reviewed, only_warned })
-    }
-
-    /// Adds an input that could not be read at all; it is also reported on stderr.
-    fn unread(&mut self, failure: &InputFailure, io: &mut Io<'_>) -> io::Result<()> {
-        if matches!(self.writer, Writer::Json) {
-            let record = UnreadRecord { input: &failure.file, message: &failure.message };
-            return write_line(io.stdout, &CheckRecord::Unread(record));
-        }
-        self.failure(failure, io)
-    }
-
-    /// Adds an input that cannot be reviewed; it is also reported on stderr.
-    fn failure(&mut self, failure: &InputFailure, io: &mut Io<'_>) -> io::Result<()> {
-        match &mut self.writer {
-            Writer::Sarif(log) => log.failure(failure),
-            Writer::Github => io.stdout.write_all(github::failure(failure).as_bytes())?,
-            Writer::Text | Writer::Json => {}
-        }
-        Ok(())
+        let writer = args.output.begin(options, io.stdout)?;
+        let other_namespaces = OtherNamespaces::besides(&args.inputs, &args.live);
+        let (totals, only_warned) = Default::default();
+        Ok(Self { args, namespace, writer, totals, other_namespaces, only_warned })
     }
 
     /// Reviews the objects of a document.
@@ -255,10 +223,7 @@ impl<'a> Report<'a> {
     fn not_read(&mut self, input: &str, message: &str, io: &mut Io<'_>) -> io::Result<()> {
         self.totals.not_read += 1;
         io.eprintln(format_args!("not read: {input}: {message}"))?;
-        match self.writer {
-            Writer::Json => write_line(io.stdout, &CheckRecord::Unread(UnreadRecord { input, message })),
-            _ => Ok(()),
-        }
+        self.writer.not_read(input, message, io.stdout)
     }
 
     fn workload(&mut self, reviewed: &ReviewedWorkload<'_>, io: &mut Io<'_>) -> io::Result<()> {
@@ -266,55 +231,40 @@ impl<'a> Report<'a> {
         if let Some(template) = reviewed.workload.template {
             self.only_warned.extend(template.not_known_to(&reviewed.review.settings));
         }
-        if let Some(why) = &reviewed.notes.not_reviewed {
-            self.totals.not_reviewed += 1;
-            self.not_reviewed.add(why.clone(), reviewed.workload.title(reviewed.file, &reviewed.name));
-        }
+        self.other_namespaces.add(&reviewed.name.namespace);
+        self.totals.not_reviewed += usize::from(reviewed.notes.not_reviewed.is_some());
+        let mut findings = Vec::new();
         for FindingResult { finding, action, would_deny, .. } in &reviewed.findings {
             let action = if *would_deny { Action::Deny } else { *action };
-            let silent = finding.is_silent_repair(action);
             if *would_deny {
                 self.totals.count_would_deny();
             } else {
-                self.totals.count(action, silent);
-            }
-            if silent && !matches!(self.writer, Writer::Json) {
-                continue;
+                self.totals.count(action, finding.is_silent_repair(action));
             }
             let place = reviewed.place(finding);
-            let record = FindingRecord { audit: *would_deny, ..FindingRecord::new(finding, action, Some(place)) };
-            let remark = reviewed.remark(finding, action);
-            match &mut self.writer {
-                Writer::Text => {
-                    let message = reviewed.message(finding, action);
-                    io.stdout.write_all(message.render(io.colour_stdout).as_bytes())?;
-                }
-                Writer::Json => write_line(io.stdout, &CheckRecord::Finding(record))?,
-                Writer::Sarif(log) => log.finding(io.stdout, &record, place, remark)?,
-                Writer::Github => io.stdout.write_all(github::finding(&record, place, remark).as_bytes())?,
-            }
+            findings.push(ReportedFinding {
+                record: FindingRecord { audit: *would_deny, ..FindingRecord::new(finding, action, Some(place)) },
+                place,
+                remark: reviewed.remark(finding, action),
+                diagnostic: reviewed.message(finding, action),
+            });
         }
-        match (&self.writer, &reviewed.changes) {
-            (Writer::Json, changes) => {
-                let of_pods = changes.as_ref().map(|changes| changes.pods.as_slice());
-                let record = WorkloadRecord::new(&reviewed.name, &reviewed.review, &reviewed.notes, of_pods);
-                write_line(io.stdout, &CheckRecord::Workload(record))
-            }
-            (Writer::Text, Some(changes)) => {
-                reviewed.change_lines(changes).iter().try_for_each(|line| io.println(line))
-            }
-            _ => Ok(()),
-        }
+        let changes = reviewed.changes.as_ref();
+        let of_pods = changes.map(|changes| changes.pods.as_slice());
+        let reported = ReportedWorkload {
+            file: &reviewed.file.source.name,
+            title: reviewed.workload.title(reviewed.file, &reviewed.name),
+            record: WorkloadRecord::new(&reviewed.name, &reviewed.review, &reviewed.notes, of_pods),
+            findings,
+            change_lines: changes.map(|changes| reviewed.change_lines(changes)).unwrap_or_default(),
+        };
+        self.writer.workload(&reported, io.stdout)
     }
 
     fn end(self, io: &mut Io<'_>) -> io::Result<CheckTotals> {
-        match self.writer {
-            Writer::Json => write_line(io.stdout, &CheckRecord::Summary(&self.totals))?,
-            Writer::Sarif(log) => log.end(io.stdout)?,
-            Writer::Text => self.not_reviewed.lines().try_for_each(|line| io.println(line))?,
-            Writer::Github => {}
-        }
+        self.writer.end(&self.totals, io.stdout)?;
         self.only_warned.iter().try_for_each(|reason| io.eprintln(format_args!("denials only warn: {reason}")))?;
+        self.other_namespaces.report(io)?;
         Ok(self.totals)
     }
 }

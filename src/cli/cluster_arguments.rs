@@ -31,6 +31,12 @@ pub struct ClusterArguments {
 pub(crate) const HEADING: &str = "Cluster";
 
 impl ClusterArguments {
+    /// Whether an argument selects a cluster or a user.
+    pub(crate) fn names_a_cluster(&self) -> bool {
+        let Self { context, kubeconfig, impersonated_user, impersonated_groups: _ } = self;
+        context.is_some() || kubeconfig.is_some() || impersonated_user.is_some()
+    }
+
     /// Connects to the cluster. This sends no request yet, but runs an exec plugin.
     pub(crate) async fn connect(&self) -> anyhow::Result<ClusterConnection> {
         install_crypto();

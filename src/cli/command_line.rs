@@ -1,8 +1,12 @@
 //! The command line: all commands with their arguments.
 
+use std::path::Path;
+
 use clap::{Parser, Subcommand};
 
+use crate::cli::help;
 use crate::cli::policy::PolicyArgs;
+use crate::cli::policy::command::PolicyCommand;
 use crate::cli::{
     check, compat, completions, explain, facts, image, man, mutate, plan, rules, status, survey, version, withdraw,
 };
@@ -11,7 +15,7 @@ use crate::webhook::WebhookArgs;
 
 /// Places and checks pods by operating system in mixed Windows/Linux Kubernetes clusters.
 #[derive(Debug, Parser)]
-#[command(name = "mullion", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "mullion", version, propagate_version = true, max_term_width = 100, help_template = help::template(&Command::augment_subcommands(clap::Command::new("mullion"))))]
 pub struct Cli {
     /// The command.
     #[command(subcommand)]
@@ -55,4 +59,34 @@ pub enum Command {
     Man(man::ManArgs),
     /// Print the version
     Version(version::VersionArgs),
+}
+
+impl Command {
+    /// The file of `--output-file`.
+    pub(crate) fn output_file(&self) -> Option<&Path> {
+        let file = match self {
+            Self::Check(args) => &args.output_file,
+            Self::Mutate(args) => &args.output_file,
+            Self::Explain(args) => &args.output_file,
+            Self::Survey(args) => &args.output_file,
+            Self::Plan(args) => &args.output_file,
+            Self::Facts(args) => &args.output_file,
+            Self::Image(args) => &args.output_file,
+            Self::Compat(args) => &args.output_file,
+            Self::Rules(args) => &args.output_file,
+            Self::Policy(args) => match &args.command {
+                PolicyCommand::Check(args) => &args.output_file,
+                PolicyCommand::Show(args) => &args.output_file,
+                PolicyCommand::Test(args) => &args.output_file,
+                PolicyCommand::Diff(args) => &args.output_file,
+                PolicyCommand::Schema(args) => &args.output_file,
+            },
+            Self::Status(args) => &args.output_file,
+            Self::Completions(args) => &args.output_file,
+            Self::Man(args) => &args.output_file,
+            Self::Version(args) => &args.output_file,
+            Self::Webhook(_) | Self::Controller(_) | Self::Withdraw(_) => return None,
+        };
+        file.output_file.as_deref()
+    }
 }

@@ -13,16 +13,18 @@ use mullion_survey::Facts;
 
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::cli::policy_files;
 use crate::cli::release_argument::release_argument;
 use crate::report::table;
 
 /// Arguments of `compat`.
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Exit code: 0; 1 if the node cannot run the image; 2 for an invalid build, and for policies that cannot be \
-    read."
-)]
+#[command(after_help = "Examples:\n\
+    \x20 mullion compat\n\
+    \x20 mullion compat --image-build ltsc2022 --host-build ltsc2025\n\n\
+    Exit code: 0; 1 if the node cannot run the image; 2 for an invalid build, and for policies that cannot be \
+    read.")]
 pub struct CompatArgs {
     /// Build of the image: a release (ltsc2022), or a build with or without revision (20348, 10.0.20348.2655)
     #[arg(long, value_name = "RELEASE|BUILD")]
@@ -36,6 +38,9 @@ pub struct CompatArgs {
     /// Directory of policy files, for the releases that its `NodePolicy` adds; may be given more than once
     #[arg(long, value_name = "DIR")]
     pub policies: Vec<PathBuf>,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// Prints the table; with both builds `yes` or `no`, and the reason on stderr; with one of them its compatible builds, one
@@ -142,7 +147,7 @@ fn yes_or_no(compatible: bool) -> &'static str {
 
 fn list(io: &mut Io<'_>, builds: &[Build], extra: &[ExtraRelease]) -> io::Result<()> {
     let rows = builds.iter().map(|build| [build.to_string(), release_name(*build, extra).into_owned()]);
-    table::write(io.stdout, None, rows)
+    table::write(io.stdout, io.width, None, rows)
 }
 
 pub(crate) fn write_table(generation: Generation, extra: &[ExtraRelease], io: &mut Io<'_>) -> io::Result<()> {
@@ -156,5 +161,5 @@ pub(crate) fn write_table(generation: Generation, extra: &[ExtraRelease], io: &m
         let until = facts.end_of_host(row.host).map_or_else(String::new, |date| date.to_string());
         [row.host.to_string(), row.name, or_dash(images.join(" ")), or_dash(until), or_dash(products)]
     });
-    table::write(io.stdout, Some(header), rows)
+    table::write(io.stdout, io.width, Some(header), rows)
 }

@@ -5,19 +5,26 @@ use clap_complete::{Shell, generate};
 
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 
 /// Arguments of `completions`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "bash:       mullion completions bash > ~/.local/share/bash-completion/completions/mullion\n\
+#[command(after_help = "Examples:\n\
+    \x20 mullion completions bash\n\
+    \x20 mullion completions powershell --output-file mullion.ps1\n\n\
+    bash:       mullion completions bash > ~/.local/share/bash-completion/completions/mullion\n\
     zsh:        mullion completions zsh > ~/.zfunc/_mullion, with fpath+=~/.zfunc before compinit in ~/.zshrc\n\
     fish:       mullion completions fish > ~/.config/fish/completions/mullion.fish\n\
-    powershell: mullion completions powershell >> $PROFILE\n\
+    powershell: mullion completions powershell --output-file mullion.ps1, with . ./mullion.ps1 in $PROFILE\n\
     elvish:     mullion completions elvish >> ~/.config/elvish/rc.elv\n\n\
     For kubectl mullion, link mullion as kubectl_complete-mullion into a directory of PATH: kubectl runs that.")]
 pub struct CompletionsArgs {
     /// Shell that the script is for
     #[arg(value_enum)]
     pub shell: Shell,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// Prints the script for `program`.

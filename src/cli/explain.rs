@@ -18,7 +18,9 @@ use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
 use crate::cli::live;
 use crate::cli::live::{LiveArguments, PodStatus, ReadRequest};
+use crate::cli::other_namespaces::OtherNamespaces;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::cli::output_format::OutputFormat;
 use crate::cli::policy::show::{flow, item_of};
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
@@ -28,10 +30,11 @@ use crate::report::{
 
 /// Arguments of `explain`.
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Exit code: 0; 2 for policies or input that cannot be read, and for input that is empty: no byte, or a \
-    directory without manifests."
-)]
+#[command(after_help = "Examples:\n\
+    \x20 mullion explain manifests/ --snapshot cluster.json\n\
+    \x20 mullion explain pod/web-0 -n shop --context prod\n\n\
+    Exit code: 0; 2 for policies or input that cannot be read, and for input that is empty: no byte, or a \
+    directory without manifests.")]
 pub struct ExplainArgs {
     /// Manifests.
     #[command(flatten)]
@@ -48,6 +51,9 @@ pub struct ExplainArgs {
     /// Also print the policy entries that decided, and every setting, each with its file and line (JSON always has the settings)
     #[arg(long)]
     pub settings: bool,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// The maximum length of the names of one group of nodes in text.
@@ -105,8 +111,10 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome
     let sources = args.sources.load(&files, &selection, input.live)?;
     let empty = texts.report_with_empty(io)?;
     let mut explained = 0;
+    let mut other_namespaces = OtherNamespaces::besides(&args.inputs, &args.live);
     let broken = each_workload(&files, io, |workload, file, io| {
         explained += 1;
+        other_namespaces.add(workload.namespace(&input.namespace));
         let context = ExplainContext {
             namespace: &input.namespace,
             status: input.pods.get(&file.source.name),
@@ -114,6 +122,7 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome
         };
         Ok(explain(workload, file, args, &context, io)?)
     })?;
+    other_namespaces.report(io)?;
     if explained == 0 && empty.is_empty() {
         io.eprintln("nothing to explain: no pod and no object with a pod template")?;
     }
@@ -175,7 +184,7 @@ fn explain(
             if args.settings {
                 lines.extend(explanation.setting_lines(&review, &changes));
             }
-            lines.iter().try_for_each(|line| io.println(line))
+            lines.iter().try_for_each(|line| io.print_folded(line))
         }
     }
 }

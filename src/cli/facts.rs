@@ -11,11 +11,14 @@ use mullion_survey::facts::{FactsTable, built_in_text};
 use crate::cli::input::read_file;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 
 /// Arguments of `facts`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-The tables: when support ends, which images are published, what providers and Kubernetes versions permit, what behaves differently after a move, and commands of providers. \
+#[command(after_help = "Examples:\n\
+    \x20 mullion facts --output-file facts.yaml\n\
+    \x20 mullion facts facts.yaml\n\n\
+    The tables: when support ends, which images are published, what providers and Kubernetes versions permit, what behaves differently after a move, and commands of providers. \
 Each row has its source and the day of that source. `survey` and `plan` read a file of this format with --facts.
 
 Exit code: 0; 2 for a file that cannot be used.")]
@@ -26,6 +29,9 @@ pub struct FactsArgs {
     /// File to check, as with kubectl: the same as without -f
     #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with = "file")]
     pub filename: Option<PathBuf>,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// Prints the built-in tables, or the number of rows in each table of the file.

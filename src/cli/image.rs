@@ -17,6 +17,7 @@ use mullion_policy::PolicySet;
 use crate::cli::input::{check_stdin_once, is_stdin, read_to};
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::cli::output_format::OutputFormat;
 use crate::cli::registry::LookedUp;
 use crate::cli::{policy_files, registry};
@@ -24,9 +25,10 @@ use crate::report::{STDIN, table, write_line};
 
 /// Arguments of `image`.
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Exit code: 0; 2 for policies that cannot be read, invalid image references and failed look-ups."
-)]
+#[command(after_help = "Examples:\n\
+    \x20 mullion image mcr.microsoft.com/windows/nanoserver:ltsc2022\n\
+    \x20 mullion image -o json nginx mcr.microsoft.com/windows/servercore/iis\n\n\
+    Exit code: 0; 2 for policies that cannot be read, invalid image references and failed look-ups.")]
 pub struct ImageArgs {
     /// Image references, or - to read one per line from standard input
     #[arg(value_name = "REF|-", required = true)]
@@ -40,6 +42,9 @@ pub struct ImageArgs {
     /// Output format; JSON is one object per line
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// Prints the facts of each reference in order. An invalid reference and a failed look-up are reported on stderr; the
@@ -126,7 +131,7 @@ fn write_table(out: &mut dyn Write, rows: &[ImageRow<'_>]) -> io::Result<()> {
         let builds = if builds.is_empty() { "-".to_owned() } else { builds.join(",") };
         [row.reference.to_owned(), word(&row.os), builds, word(&row.source)]
     });
-    table::write(out, Some(["IMAGE", "OS", "BUILDS", "SOURCE"]), cells)
+    table::write(out, None, Some(["IMAGE", "OS", "BUILDS", "SOURCE"]), cells)
 }
 
 /// The word for `value` in JSON, so that both outputs have the same words.

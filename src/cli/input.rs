@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::{bail, ensure};
+use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use mullion_manifest::{LineColumn, LineIndex, MAX_BYTES, Problem, document};
 
+use crate::cli::file_patterns::expanded;
 use crate::cli::io_handles::Io;
 use crate::directory_walk::{LeavingLinks, WalkProblem, files_below};
 use crate::report::{InputFailure, STDIN};
@@ -87,7 +89,9 @@ impl FromArgMatches for Inputs {
         let mut all: Vec<(usize, PathBuf)> =
             places("paths").zip(paths).chain(places("filenames").zip(filenames)).collect();
         all.sort_by_key(|(place, _)| *place);
-        Ok(Self { paths: all.into_iter().map(|(_, path)| path).collect(), namespace, links })
+        let paths = expanded(all.into_iter().map(|(_, path)| path).collect());
+        let paths = paths.map_err(|message| clap::Error::raw(ErrorKind::ValueValidation, format!("{message}\n")))?;
+        Ok(Self { paths, namespace, links })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -10,15 +10,22 @@ use mullion_engine::model::text::counted;
 
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 
 /// Arguments of `man`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "mullion man | man -l -    reads the page of mullion itself\n\
+#[command(after_help = "Examples:\n\
+    \x20 mullion man\n\
+    \x20 mullion man man1/\n\n\
+    mullion man | man -l -    reads the page of mullion itself\n\
     mullion man ~/.local/share/man/man1    installs all pages: man mullion, man mullion-check")]
 pub struct ManArgs {
     /// Directory for one page of each command, created if it does not exist; without it, mullion's own page is printed
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// Prints the first page, or writes them all.

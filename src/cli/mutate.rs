@@ -1,31 +1,41 @@
 //! `mullion mutate`: the input, or live objects, with the changes of the webhook.
 
 use std::io;
+use std::path::Path;
 
+use anyhow::Context as _;
 use clap::Args;
 use json_patch::PatchOperation;
 use mullion_engine::admission::Denial;
 use mullion_engine::model::foreign_text::{visible, visible_lines};
+use mullion_engine::model::text::{counted, list_within};
 use mullion_manifest::edit::{ObjectPatch, Replacement, text_patch};
 use similar::TextDiff;
 
 use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument, report_skipped};
+use crate::cli::in_place::{FileReplacement, check_writable};
 use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
 use crate::cli::live;
 use crate::cli::live::{LiveArguments, ReadRequest};
+use crate::cli::other_namespaces::OtherNamespaces;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::cli::template_patch::template_patch;
 use crate::cli::template_workload::TemplateObject;
-use crate::report::{Admission, NotReviewedWorkloads};
+use crate::report::{Admission, NotReviewedWorkloads, WorkloadChanges};
+
+/// The maximum length of the names of templates that stay as they are.
+const NAMES: usize = 300;
 
 /// Arguments of `mutate`.
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Exit code: 0; 1 if an object is denied, which is then printed unchanged; 2 for input that cannot be read, and \
-    then nothing is printed."
-)]
+#[command(after_help = "Examples:\n\
+    \x20 mullion mutate --templates --diff manifests/\n\
+    \x20 mullion mutate --templates --in-place manifests/\n\n\
+    Exit code: 0; 1 if an object is denied, which is then printed unchanged; 2 for input that cannot be read, and \
+    then nothing is printed.")]
 pub struct MutateArgs {
     /// Manifests.
     #[command(flatten)]
@@ -43,10 +53,19 @@ pub struct MutateArgs {
     /// Print the changes as a unified diff instead
     #[arg(long)]
     pub diff: bool,
+    /// Write the changes into the files, and print nothing. No file changes if an input cannot be read
+    #[arg(short, long, conflicts_with = "diff")]
+    pub in_place: bool,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// Prints the changed input, after all of it has been read.
 pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    if args.in_place {
+        check_writable("mutate", "--in-place", &args.inputs, &args.live)?;
+    }
     let selection = args.sources.selection("mutate")?;
     let request = ReadRequest::manifests("mutate", &selection, args.sources.snapshot.is_some());
     let input = live::read(&args.live, &args.inputs, request, io)?;
@@ -54,6 +73,7 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
     let sources = args.sources.load(&files, &selection, input.live)?;
     let context = MutateContext { namespace: &input.namespace, templates: args.templates, sources: &sources };
+    let mut other_namespaces = OtherNamespaces::besides(&args.inputs, &args.live);
 
     texts.report(io)?;
     let mut unreadable = texts.unreadable.len();
@@ -75,11 +95,16 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     }
     let mut not_reviewed = NotReviewedWorkloads::default();
     for (_, changed) in &mut all {
+        changed.namespaces.iter().for_each(|namespace| other_namespaces.add(namespace));
         for (why, what) in changed.not_reviewed.drain(..) {
             not_reviewed.add(why, what);
         }
     }
     not_reviewed.lines().try_for_each(|line| io.eprintln(line))?;
+    other_namespaces.report(io)?;
+    if args.diff && !args.templates {
+        report_unchanged_templates(all.iter().flat_map(|(_, changed)| &changed.templates), io)?;
+    }
     report_skipped(all.iter().map(|(_, changed)| changed.skipped).sum(), io)?;
 
     for line in all.iter().flat_map(|(_, changed)| &changed.left) {
@@ -87,6 +112,7 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     }
     let mut outcome = Outcome::Clean;
     let mut stream = Stream::default();
+    let mut replacements = Vec::new();
     for (file, changed) in all {
         for unchanged in &changed.unchanged {
             outcome = outcome.max(Outcome::Findings);
@@ -94,13 +120,28 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         }
         let (name, old) = (&file.source.name, file.source.text.as_str());
         let new = text_patch::splice(old, &changed.replacements);
-        if args.diff {
+        if args.in_place {
+            if new != old {
+                let replacement = FileReplacement::prepare(Path::new(name), new.as_bytes());
+                replacements.push((
+                    name,
+                    replacement.with_context(|| format!("{name}: it cannot be written, and no file was changed"))?,
+                ));
+            }
+        } else if args.diff {
             let name = visible(name);
             let diff = TextDiff::from_lines(old, &new).unified_diff().header(&name, &name).to_string();
             io.stdout.write_all(visible_lines(&diff).as_bytes())?;
         } else {
             stream.append(&new, io)?;
         }
+    }
+    if args.in_place {
+        let count = replacements.len();
+        for (name, replacement) in replacements {
+            replacement.finish().with_context(|| format!("{name}: it cannot be replaced"))?;
+        }
+        io.eprintln(format_args!("{} of {} changed", count, counted(files.len(), "file")))?;
     }
     Ok(outcome)
 }
@@ -118,6 +159,10 @@ struct MutateContext<'a> {
 struct Changed {
     replacements: Vec<Replacement>,
     unchanged: Vec<Unchanged>,
+    /// The namespaces of its workloads.
+    namespaces: Vec<String>,
+    /// Templates that stay as they are although their pods are changed.
+    templates: Vec<String>,
     /// Objects that are not reviewed, with the reason first.
     not_reviewed: Vec<(String, String)>,
     /// Documents that are not a Kubernetes object.
@@ -175,6 +220,13 @@ impl Changed {
                 Admission::new(&creation.request, &sources.snapshot, &sources.policies);
             if let Some(why) = creation.not_reviewed(&review) {
                 self.not_reviewed.push((why, workload.title(file, &workload.name(namespace))));
+            }
+            self.namespaces.push(workload.namespace(namespace).to_owned());
+            if denial.is_none() && patch.is_empty() && !templates {
+                let changes = WorkloadChanges::new(&creation.request, &review, &sources.snapshot, &sources.policies);
+                if !changes.pods.is_empty() {
+                    self.templates.push(workload.title(file, &workload.name(namespace)));
+                }
             }
             match denial {
                 None => patches.push((workload.object.pointer_prefix.clone(), patch)),
@@ -240,6 +292,20 @@ impl Unchanged {
     fn report(&self, io: &mut Io<'_>) -> io::Result<()> {
         io.eprintln(format_args!("{}:", self.what))?;
         self.reasons.iter().try_for_each(|reason| io.eprintln(format_args!("  {reason}")))
+    }
+}
+
+/// Reports templates that stay as they are.
+fn report_unchanged_templates<'c>(templates: impl Iterator<Item = &'c String>, io: &mut Io<'_>) -> io::Result<()> {
+    let templates: Vec<&str> = templates.map(String::as_str).collect();
+    match templates.len() {
+        0 => Ok(()),
+        all => io.eprintln(format_args!(
+            "{} as {}, because admission changes the pods: {}; --templates writes the changes into them",
+            if all == 1 { "1 template stays".to_owned() } else { format!("{all} templates stay") },
+            if all == 1 { "it is" } else { "they are" },
+            list_within(&templates, all, ", ", NAMES)
+        )),
     }
 }
 

@@ -15,12 +15,17 @@ use serde::Serialize;
 
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::cli::output_format::OutputFormat;
 use crate::report::{action_name, page, table, write_line};
 
 /// Arguments of `rules`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Exit code: 0; 2 for an unknown rule or family.")]
+#[command(after_help = "Examples:\n\
+    \x20 mullion rules\n\
+    \x20 mullion rules run-as-user\n\
+    \x20 mullion rules MUL2 -o json\n\n\
+    Exit code: 0; 2 for an unknown rule or family.")]
 pub struct RulesArgs {
     /// One rule, by code (MUL201) or name (run-as-user), or the rules whose codes begin with this (MUL2); findings of mullion survey in the same way (SUR201, SUR2)
     #[arg(value_name = "CODE|NAME|PREFIX")]
@@ -31,6 +36,9 @@ pub struct RulesArgs {
     /// Output format; JSON is one object per line
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// One line of `rules -o json`.
@@ -142,11 +150,22 @@ fn write_entries<T: Printed>(
 ) -> anyhow::Result<Outcome> {
     match (output, entries) {
         (OutputFormat::Json, _) => entries.iter().try_for_each(|entry| write_line(io.stdout, &T::record(entry)))?,
-        (OutputFormat::Text, [entry]) if alone => io.stdout.write_all(T::page(entry).as_bytes())?,
+        (OutputFormat::Text, [entry]) if alone => {
+            let mut is_code = false;
+            for line in T::page(entry).lines() {
+                is_code ^= line.trim_start().starts_with("```");
+                // A broken line of code or of a table is another one.
+                if is_code || line.starts_with(['`', '|']) {
+                    writeln!(io.stdout, "{line}")?;
+                } else {
+                    io.print_folded(line)?;
+                }
+            }
+        }
         (OutputFormat::Text, _) => {
             let row = |entry: &&CatalogueEntry<T>| [entry.code, entry.name, entry.level(), entry.summary];
             let rows = entries.iter().map(|entry| row(entry).map(str::to_owned));
-            table::write(io.stdout, Some(["CODE", "NAME", T::LEVEL, "SUMMARY"]), rows)?;
+            table::write(io.stdout, io.width, Some(["CODE", "NAME", T::LEVEL, "SUMMARY"]), rows)?;
         }
     }
     Ok(Outcome::Clean)

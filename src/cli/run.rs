@@ -15,6 +15,7 @@ use crate::cli::command_line::{Cli, Command};
 use crate::cli::io_handles::Io;
 use crate::cli::kubectl::Caller;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::with_output_file;
 use crate::cli::{
     check, compat, completions, explain, facts, image, io_handles, kubectl, man, mutate, plan, policy, rules, status,
     survey, version, withdraw,
@@ -40,13 +41,22 @@ where
         }
     };
     let (stdout, stderr) = (io::stdout(), io::stderr());
-    let colour_stdout = io_handles::colour(&stdout);
+    let colour_stdout = io_handles::colour(io::stdout());
     // Not locked, because the servers log from other threads, which would wait forever.
     let mut stdout = BufWriter::new(stdout);
     let mut stderr = stderr;
-    let mut io = Io { stdin: &mut io::stdin(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout };
+    let mut io = Io {
+        stdin: &mut io::stdin(),
+        stdout: &mut stdout,
+        stderr: &mut stderr,
+        colour_stdout,
+        width: io_handles::terminal_width(),
+    };
     let result = match command {
-        Some(command) => dispatch(command, &mut io),
+        Some(command) => match command.output_file().map(Path::to_owned) {
+            Some(path) => with_output_file(&path, &mut io, |io| dispatch(command, io)),
+            None => dispatch(command, &mut io),
+        },
         None => kubectl::candidates(args.get(1..).unwrap_or_default(), &mut io).map_err(Into::into),
     };
     let result = result.and_then(|outcome| Ok(io.stdout.flush().map(|()| outcome)?));

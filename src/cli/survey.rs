@@ -10,15 +10,19 @@ use mullion_survey::{Redaction, SurveyContext, SurveyReport, catalogue, compare,
 use crate::cli::input::read_file;
 use crate::cli::inventory;
 use crate::cli::inventory::InventoryArgs;
-use crate::cli::io_handles::{Io, terminal_width};
+use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::report::survey::{Explanation, write};
 use crate::report::{RenderOptions, ReportFormat};
 
 /// Arguments of `survey`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-Without FILE, the cluster of the current context is read. You can also pass one dump:
+#[command(after_help = "Examples:\n\
+    \x20 mullion survey --context prod\n\
+    \x20 mullion survey cluster.json -n shop\n\
+    \x20 mullion survey cluster.json -o html --output-file survey.html\n\n\
+    Without FILE, the cluster of the current context is read. You can also pass one dump:
 
   kubectl get nodes,pods,namespaces,events,deployments,replicasets,statefulsets,daemonsets,jobs,cronjobs,\
 replicationcontrollers,runtimeclasses,poddisruptionbudgets,horizontalpodautoscalers,csinodes -A -o json | mullion survey -
@@ -43,14 +47,19 @@ pub struct SurveyArgs {
     /// What causes exit code 1: a minimum severity, a list that was not read; may be given more than once
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     pub fail_on: Vec<FailOnSurvey>,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// What causes exit code 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FailOnSurvey {
     /// Findings about what does not work now
+    #[value(alias = "deny")]
     Problem,
     /// Also findings about what works only by chance
+    #[value(alias = "warn")]
     Warning,
     /// A list that was not read, or that is not in a dump
     Unread,
@@ -98,7 +107,7 @@ fn print(
     };
     let report = shown(report)?;
     let comparison = earlier.map(shown).transpose()?.map(|earlier| compare(&earlier, &report));
-    let width = terminal_width().unwrap_or(RenderOptions::default().width);
+    let width = io.width.unwrap_or(RenderOptions::default().width);
     let options = RenderOptions { details: args.details, colour: io.colour_stdout, width };
     Ok(write(&report, comparison.as_ref(), &explanations(), args.output, options, io.stdout)?)
 }

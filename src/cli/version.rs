@@ -5,15 +5,20 @@ use serde::Serialize;
 
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::cli::output_format::OutputFormat;
 use crate::report::write_line;
 
 /// Arguments of `version`.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  mullion version\n  mullion version -o json")]
 pub struct VersionArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// The line of `version -o json`.

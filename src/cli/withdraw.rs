@@ -2,7 +2,7 @@
 //!
 //! [`crate::controller::withdraw`] lists the permissions that it needs.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::async_runtime::block_on;
+use crate::cli::cluster_arguments::ClusterArguments;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::output_format::OutputFormat;
@@ -22,6 +23,7 @@ use crate::cli::policy_files;
 use crate::cli::progress::Progress;
 use crate::cli::time_limit::time_limit;
 use crate::cluster::connect;
+use crate::cluster::reading::{ClusterReader, ListQuery, NODES};
 use crate::controller::withdraw::{
     ClassUsers, ControllerStatus, Remainder, WithdrawOptions, WithdrawProgress, WithdrawReport, undo, withdraw,
 };
@@ -32,21 +34,24 @@ use crate::shutdown_signals::Signals;
 /// The number of nodes and remainders that text shows; JSON contains all.
 const SHOWN: usize = 20;
 
+/// The longest answer that is read, in bytes.
+const MAX_ANSWER: usize = 100;
+
 /// Arguments of `withdraw`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Controllers stop changing nodes, RuntimeClasses and pods until --undo, until ConfigMap \
+#[command(after_help = "Examples:\n\
+    \x20 mullion withdraw --context prod --dry-run\n\
+    \x20 mullion withdraw --context prod\n\n\
+    Controllers stop changing nodes, RuntimeClasses and pods until --undo, until ConfigMap \
     mullion-state is deleted, or until they are installed again.\n\nExit code: 0 if everything is removed; 1 if something remains that should be removed; 2 if nothing could be done.")]
 pub struct WithdrawArgs {
-    /// Kubeconfig of the cluster; without it, the service account of the pod
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
     /// Directory with the policies that were in use. Needed if their taint differs from the built-in one and ConfigMap
     /// mullion-state is gone: only known taints are removed. May be given more than once
     #[arg(long, value_name = "DIR")]
     pub policies: Vec<PathBuf>,
     /// Namespace of Mullion. Default: the namespace of the Service that the webhook configurations named mullion call. Needed
     /// if these are deleted, or call a URL
-    #[arg(long, value_name = "NS", alias = "lease-namespace")]
+    #[arg(short, long, value_name = "NS", alias = "lease-namespace")]
     pub namespace: Option<String>,
     /// Only print what would be done
     #[arg(long)]
@@ -54,12 +59,18 @@ pub struct WithdrawArgs {
     /// Let the controllers resume
     #[arg(long)]
     pub undo: bool,
+    /// Do not ask on a terminal. Without a terminal, the command never asks
+    #[arg(short, long)]
+    pub yes: bool,
     /// Time limit: 90s, 5m, 1h
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time_limit)]
     pub timeout: Duration,
     /// Output format; JSON is one object per line
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
+    /// The cluster. Without a terminal and without an argument that names one, it is that of the pod.
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
 }
 
 /// Withdraws Mullion from the cluster, or undoes the withdrawal.
@@ -76,9 +87,24 @@ enum Early {
 }
 
 async fn start(args: &WithdrawArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let mut signals = Signals::install().context("cannot listen for signals")?;
     let policies = policies(args, io)?;
-    let client = connect::client(args.kubeconfig.as_deref())?;
+    let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+    let client = if is_terminal || args.cluster.names_a_cluster() {
+        let connection = args.cluster.connect().await?;
+        if is_terminal || args.cluster.context.is_some() {
+            let nodes = node_count(&ClusterReader::new(&connection)).await?;
+            io.eprintln(format_args!("context {}, {nodes}", connection.context))?;
+        }
+        if is_terminal && !(args.yes || args.dry_run || args.undo) && !confirmed(io)? {
+            io.eprintln("nothing was changed")?;
+            return Ok(Outcome::Unreadable);
+        }
+        connection.client
+    } else {
+        // The Job of the chart.
+        connect::client(None)?
+    };
+    let mut signals = Signals::install().context("cannot listen for signals")?;
     let options = WithdrawOptions { policies, namespace: args.namespace.clone(), dry_run: args.dry_run };
     let stop = CancellationToken::new();
     let mut progress = Progress::new("nodes");
@@ -124,6 +150,28 @@ async fn start(args: &WithdrawArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> 
         None => {}
     }
     Ok(if report.left.is_empty() && early.is_none() { Outcome::Clean } else { Outcome::Findings })
+}
+
+/// `12 nodes`.
+async fn node_count(reader: &ClusterReader<'_>) -> anyhow::Result<String> {
+    let read = reader.list(&NODES, ListQuery::default(), &mut |_| Ok(()), &mut |_, _| Ok(())).await?;
+    Ok(read.map_or_else(|unread| format!("nodes not known: {unread}"), |count| counted(count, "node")))
+}
+
+/// Asks whether to go on.
+fn confirmed(io: &mut Io<'_>) -> io::Result<bool> {
+    write!(
+        io.stderr,
+        "mullion: Mullion's labels and taints are removed from all of them, its unused RuntimeClasses are deleted, and its \
+         controllers stop. Go on? [y/N] "
+    )?;
+    io.stderr.flush()?;
+    let mut answer = Vec::new();
+    let mut byte = [0];
+    while answer.len() < MAX_ANSWER && io.stdin.read(&mut byte)? > 0 && byte != *b"\n" {
+        answer.extend(byte);
+    }
+    Ok(["y", "yes"].contains(&String::from_utf8_lossy(&answer).trim().to_lowercase().as_str()))
 }
 
 /// Policies only identify Mullion's taints, so bad policies must not stop an uninstallation.
@@ -260,12 +308,23 @@ mod tests {
         let crate::cli::command_line::Command::Withdraw(args) = cli.command else { return String::new() };
         let mut stdout = Vec::new();
         let stdin = &mut io::empty();
-        let io = &mut Io { stdin, stdout: &mut stdout, stderr: &mut io::sink(), colour_stdout: false };
+        let io = &mut Io { stdin, stdout: &mut stdout, stderr: &mut io::sink(), colour_stdout: false, width: None };
         match args.output {
             OutputFormat::Text => text(&args, report, io).unwrap(),
             OutputFormat::Json => lines(&args, report, io).unwrap(),
         }
         String::from_utf8(stdout).unwrap()
+    }
+
+    #[test]
+    fn only_yes_is_a_confirmation() {
+        for (answer, expected) in [("y\nmore", true), (" YES \r\n", true), ("\n", false), ("", false), ("no\n", false)]
+        {
+            let (mut stdin, mut stderr) = (answer.as_bytes(), Vec::new());
+            let (stdout, stderr) = (&mut io::sink(), &mut stderr);
+            let mut io = Io { stdin: &mut stdin, stdout, stderr, colour_stdout: false, width: None };
+            assert_eq!(confirmed(&mut io).unwrap(), expected, "{answer:?}");
+        }
     }
 
     fn cleaned(name: &str, removed: &[&str]) -> BTreeMap<String, Vec<String>> {

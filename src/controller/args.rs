@@ -12,6 +12,9 @@ use crate::telemetry::LogArgs;
 
 /// Maintain labels, taints and RuntimeClasses of Windows nodes
 #[derive(Debug, Clone, clap::Args)]
+#[command(
+    after_help = "Examples:\n  mullion controller --namespace mullion-system --webhook-service mullion\n  mullion controller --namespace mullion-system --kubeconfig kubeconfig"
+)]
 pub struct ControllerArgs {
     /// Directory with policy files; may be given more than once. Default: the built-in policies
     #[arg(long, value_name = "DIR")]

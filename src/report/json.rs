@@ -23,9 +23,9 @@ use crate::report::totals::CheckTotals;
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(crate) enum CheckRecord<'a> {
     /// One finding of a rule.
-    Finding(FindingRecord<'a>),
+    Finding(&'a FindingRecord<'a>),
     /// One workload; its findings come before it.
-    Workload(WorkloadRecord<'a>),
+    Workload(&'a WorkloadRecord<'a>),
     /// An input that was not read, before everything else; or an object with pods that could not be read.
     Unread(UnreadRecord<'a>),
     /// The last line.

@@ -1,4 +1,4 @@
-//! Findings as text, JSON Lines, SARIF and annotations of GitHub Actions; problems of policy files; the result of a
+//! Findings in each output format; problems of policy files; the result of a
 //! workload under a set of policies, for comparison; and the reports of a survey and of a plan.
 //!
 //! Only [`admission`] and [`workload_result`] call the engine. This module does not read files and does not decide an
@@ -10,7 +10,8 @@ mod failure;
 mod field_difference;
 mod field_match;
 mod field_path;
-pub(crate) mod github;
+mod findings;
+mod fold;
 mod inventory_sections;
 mod inventory_text;
 mod json;
@@ -19,7 +20,6 @@ mod not_reviewed;
 pub mod plan;
 mod problem;
 mod rule_page;
-pub(crate) mod sarif;
 pub mod survey;
 pub(crate) mod table;
 pub(crate) mod text;
@@ -35,9 +35,10 @@ pub use field_difference::{differences, unexpected};
 pub(crate) use field_match::likeness;
 pub use field_match::mismatches;
 pub(crate) use field_path::FieldPath;
-pub(crate) use json::{
-    CheckRecord, FindingPlace, FindingRecord, ObjectName, ReviewNotes, UnreadRecord, WorkloadRecord, write_line,
-};
+pub use findings::FindingsFormat;
+pub(crate) use findings::{FindingsWriter, FormatOptions, ReportedFinding, ReportedWorkload, github};
+pub(crate) use fold::folded;
+pub(crate) use json::{FindingPlace, FindingRecord, ObjectName, ReviewNotes, WorkloadRecord, write_line};
 pub(crate) use no_default::no_default;
 pub(crate) use not_reviewed::{NotReviewedWorkloads, not_reviewed};
 pub(crate) use problem::{PolicySources, ProblemRecord};

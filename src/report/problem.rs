@@ -9,7 +9,7 @@ use mullion_policy::warnings::PolicyWarning;
 use serde::Serialize;
 
 use crate::report::failure::InputFailure;
-use crate::report::github;
+use crate::report::findings::github;
 use crate::report::text::{Diagnostic, Severity, SourcePlace};
 
 /// The texts of the files that problems are about.

@@ -20,6 +20,14 @@ pub(crate) fn slashed(file: &str) -> Cow<'_, str> {
     if cfg!(windows) { Cow::Owned(file.replace('\\', "/")) } else { Cow::Borrowed(file) }
 }
 
+/// The path by which CI systems find a file of the repository in which the program runs: with slashes, and without `./`.
+pub(crate) fn repository_path(file: &str) -> Cow<'_, str> {
+    match slashed(file) {
+        Cow::Borrowed(path) => Cow::Borrowed(path.trim_start_matches("./")),
+        Cow::Owned(path) => Cow::Owned(path.trim_start_matches("./").to_owned()),
+    }
+}
+
 /// `message; help (remark)`, without empty parts.
 pub(crate) fn sentence(message: &str, help: &str, remark: &str) -> String {
     let mut sentence = message.to_owned();

@@ -11,6 +11,9 @@ use crate::webhook::controller_users::username;
 
 /// Serve admission reviews over HTTPS
 #[derive(Debug, Clone, clap::Args)]
+#[command(
+    after_help = "Examples:\n  mullion webhook --tls-dir tls/\n  mullion webhook --tls-secret mullion-system/mullion-tls --kubeconfig kubeconfig"
+)]
 pub struct WebhookArgs {
     /// Address of the HTTPS port: POST /mutate, POST /validate
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:9443")]

@@ -196,15 +196,13 @@ fn no_cluster_is_contacted_without_being_asked_for() {
     let dir = dir();
     let (kubeconfig, requests) = cluster(&dir, shop);
     let env = [("KUBECONFIG", kubeconfig.as_str())];
-    let table: [(&[&str], &str); 6] = [
-        (&["check", "pod/alone"], "mullion: check: pod/alone is no file; to read it from a cluster, add -n NAMESPACE"),
-        (&["explain", "-n", "shop"], "mullion: explain: nothing to read"),
-        (&["mutate", "deploy/web", "--as", "ann"], "mullion: mutate: deployment/web is no file"),
+    let table: [(&[&str], &str); 4] = [
+        (&["explain"], "mullion: explain: nothing to read"),
+        (&["mutate", "denied.yaml", "--as", "ann"], "mullion: mutate: --as is for a cluster"),
         (&["check", "-", "-l", "a=b"], "mullion: check: --selector is for a cluster"),
-        (&["policy", "diff", "built-in", "built-in", "--as", "ann"], "mullion: policy diff: --as is for a cluster"),
         (
-            &["check", "-A", "-n", "shop"],
-            "error: the argument '--all-namespaces' cannot be used with '--namespace <NS>'",
+            &["policy", "diff", "built-in", "built-in", "denied.yaml", "--as", "ann"],
+            "mullion: policy diff: --as is for a cluster",
         ),
     ];
     for (args, expected) in table {
@@ -216,6 +214,24 @@ fn no_cluster_is_contacted_without_being_asked_for() {
     let file = format!("{}/pod/alone", dir.path().display());
     assert_eq!(finish(spawn(&["check", &file, "-n", "shop"], &env), b"").code, 0);
     assert!(requests.lock().unwrap().is_empty());
+}
+
+#[test]
+fn the_current_context_is_read_and_named() {
+    let dir = dir();
+    let (kubeconfig, _) = cluster(&dir, shop);
+    let env = [("KUBECONFIG", kubeconfig.as_str())];
+    let table: [(&[&str], &str); 5] = [
+        (&["check", "pod/alone"], "context prod, namespace shop;"),
+        (&["mutate", "deploy/web", "--as", "ann"], "context prod, namespace shop;"),
+        (&["explain", "-n", "other", "deploy/web"], "context prod, namespace other;"),
+        (&["check", "-n", "shop"], "context prod, namespace shop;"),
+        (&["check", "-A", "-n", "shop"], "context prod, all namespaces;"),
+    ];
+    for (args, expected) in table {
+        let ran = finish(spawn(args, &env), b"");
+        assert!(ran.err.starts_with(&format!("mullion: {expected}")), "{args:?}: {}", ran.err);
+    }
 }
 
 #[test]

@@ -290,7 +290,7 @@ fn words_for_policies_stand_alone() {
     );
     let alone = mullion(&["check", "--policies", "cluster", "denied.yaml"], "");
     assert!(alone.err.starts_with(
-        "mullion: check: the policies cluster are those in force in a cluster; name it with -A, --context NAME, or"
+        "mullion: check: the policies cluster are those in force in a cluster; name it with -A, --context NAME; a directory"
     ));
     assert_eq!(alone.code, 2);
     let built_in = mullion(&["check", "--policies", "built-in", "denied.yaml"], "");

@@ -84,8 +84,11 @@ fn bash_completes() {
             .chain(["controller".to_owned()])
             .collect::<Vec<_>>()
     );
-    assert_eq!(of(&["mullion", "check", "--o"]), ["--output"]);
-    assert_eq!(of(&["mullion", "check", "--output", ""]), ["github", "json", "sarif", "text"]);
+    assert_eq!(of(&["mullion", "check", "--o"]), ["--output", "--output-file"]);
+    assert_eq!(
+        of(&["mullion", "check", "--output", ""]),
+        ["azure", "codequality", "github", "json", "junit", "sarif", "text"]
+    );
     assert_eq!(of(&["mullion", "policy", "s"]), ["schema", "show"]);
     assert_eq!(of(&["mullion", "check", "--snapshot", "man"]), ["manifest.yaml"]);
 }
@@ -188,7 +191,10 @@ fn kubectl_gets_the_candidates_of_a_word() {
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{words:?}");
         ran.out
     };
-    assert_eq!(complete(&["check", "--o"]), "--output\tOutput format\n:4\n");
+    assert_eq!(
+        complete(&["check", "--o"]),
+        "--output\tOutput format\n--output-file\tWrite the output to this file, in UTF-8, instead of standard output. A file of that name is replaced when the output is complete\n:4\n"
+    );
     assert_eq!(complete(&["policy", "sch"]), "schema\tPrint the JSON Schema of policy files\n:4\n");
     assert_eq!(complete(&["check", "--fail-on", "w"]), "warn\tAlso findings that warn\n:4\n");
     assert_eq!(complete(&["check", "man"]), "manifests/\n:6\n");

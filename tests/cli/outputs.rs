@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-const FORMATS: [&str; 4] = ["text", "json", "sarif", "github"];
+const FORMATS: [&str; 7] = ["text", "json", "sarif", "github", "azure", "codequality", "junit"];
 
 #[test]
 fn every_format_has_the_same_exit_codes_and_messages() {
@@ -42,6 +42,9 @@ fn repairs_that_change_nothing_are_reported_to_programs_only() {
     assert_eq!(count("text", "Mullion repairs this"), 1);
     assert_eq!(count("sarif", "(Mullion repairs this)"), 1);
     assert_eq!(count("github", "::notice "), 1);
+    assert_eq!(count("azure", ": note: "), 1);
+    assert_eq!(count("codequality", "\"severity\":\"info\""), 1);
+    assert_eq!(count("junit", ": note: "), 1);
     for format in FORMATS {
         let ran = mullion(&["check", "-o", format, "-"], pod);
         let counts = "mullion: 1 workload, 2 findings (1 warned, 1 repaired), 1 silent repair\n";

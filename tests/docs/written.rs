@@ -9,12 +9,14 @@ use crate::pages::{Page, all_pages, is_values};
 use crate::{all, golden};
 
 /// Parts of objects, and files of other programs, by the page and the first line: they must parse, but are not objects.
-const PARTS: [(&str, &str, &str); 10] = [
+const PARTS: [(&str, &str, &str); 12] = [
     ("docs/developers/daemonset.md", "# windows.yaml", "values of a chart of the reader's"),
-    ("docs/how-to/ci.md", "name: manifests", "a workflow of GitHub"),
-    ("docs/how-to/ci.md", "      - uses: github/codeql-action/upload-sarif@v4", "a step of that workflow"),
-    ("docs/how-to/ci.md", "# .gitlab-ci.yml", "a pipeline of GitLab"),
-    ("docs/how-to/ci.md", "# .pre-commit-config.yaml", "a configuration of pre-commit"),
+    ("docs/how-to/ci/azure-devops.md", "# azure-pipelines.yml", "a pipeline of Azure DevOps"),
+    ("docs/how-to/ci/github.md", "name: manifests", "a workflow of GitHub"),
+    ("docs/how-to/ci/github.md", "      - uses: github/codeql-action/upload-sarif@v4", "a step of that workflow"),
+    ("docs/how-to/ci/gitlab.md", "# .gitlab-ci.yml", "a pipeline of GitLab"),
+    ("docs/how-to/ci/pre-commit.md", "# .pre-commit-config.yaml", "a configuration of pre-commit"),
+    ("docs/how-to/ci/rendered.md", "# plugin.yaml", "a plugin of Argo CD"),
     ("docs/how-to/ci.md", "# post-renderer/plugin.yaml", "a plugin of Helm"),
     ("docs/how-to/gitops.md", "metadata:", "of an Argo CD Application"),
     ("docs/how-to/gitops.md", "spec:", "of an Argo CD Application, and of a HelmRelease"),

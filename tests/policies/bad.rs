@@ -13,13 +13,20 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/policies/bad");
 /// The output about `path`, which it calls `bad`, and the exit code.
 fn printed(path: &Path) -> (String, Outcome) {
     let args = PolicyCheckArgs {
+        output_file: mullion::cli::OutputFileArgs::default(),
         paths: vec![path.to_owned()],
         filenames: Vec::new(),
         output: ProblemsFormat::Text,
         fail_on: FailOnProblem::Problem,
     };
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let mut io = Io { stdin: &mut std::io::empty(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false };
+    let mut io = Io {
+        stdin: &mut std::io::empty(),
+        stdout: &mut stdout,
+        stderr: &mut stderr,
+        colour_stdout: false,
+        width: None,
+    };
     let outcome = run(&args, &mut io).unwrap();
     stdout.append(&mut stderr);
     let text = String::from_utf8(stdout).unwrap();

@@ -114,7 +114,7 @@ fn run(command: &[&str], input: &str, beside: &Beside) -> Result<(Outcome, Strin
     let arguments = ["mullion"].iter().chain(command).map(|argument| (*argument).to_owned());
     let cli = Cli::try_parse_from(arguments.chain(beside).chain(["-".to_owned()])).unwrap();
     let (mut stdin, mut stdout, mut stderr) = (input.as_bytes(), Vec::new(), Vec::new());
-    let mut io = Io { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false };
+    let mut io = Io { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false, width: None };
     let outcome = match cli.command {
         Command::Check(args) => check::run(&args, &mut io),
         Command::Mutate(args) => mutate::run(&args, &mut io),

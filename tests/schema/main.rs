@@ -32,8 +32,9 @@ fn all(complaints: &[String]) -> Checked {
 /// The output of `mullion policy schema`.
 fn printed(kind: Option<&str>) -> String {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let args = PolicySchemaArgs { kind: kind.map(str::to_owned) };
-    let mut io = Io { stdin: &mut io::empty(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false };
+    let args = PolicySchemaArgs { output_file: mullion::cli::OutputFileArgs::default(), kind: kind.map(str::to_owned) };
+    let mut io =
+        Io { stdin: &mut io::empty(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false, width: None };
     assert_eq!(schema::run(&args, &mut io).unwrap(), Outcome::Clean);
     assert!(stderr.is_empty());
     String::from_utf8(stdout).unwrap()

@@ -6,6 +6,7 @@ use clap::Args;
 use jiff::civil::Date;
 
 use crate::cli::cluster_arguments::{ClusterArguments, HEADING};
+use crate::cli::file_patterns::expanded;
 use crate::cli::input::{LinkArgs, namespace_name};
 
 /// What to read.
@@ -32,10 +33,10 @@ pub struct InventoryArgs {
     /// Day on which dates count as passed: 2027-04-01. Default: the current day
     #[arg(long, value_name = "DATE")]
     pub today: Option<Date>,
-    /// Read the objects of all namespaces of the cluster; this is the default
-    #[arg(short = 'A', long, conflicts_with = "namespaces", help_heading = HEADING)]
+    /// Read the objects of all namespaces, whatever -n is; without -n this is the default
+    #[arg(short = 'A', long, help_heading = HEADING)]
     pub all_namespaces: bool,
-    /// Read only the objects of this namespace, and nodes; may be given more than once
+    /// Read only the objects of this namespace, of a cluster or a dump, and nodes; may be given more than once
     #[arg(short, long = "namespace", value_name = "NS", value_parser = namespace_name, help_heading = HEADING)]
     pub namespaces: Vec<String>,
     /// Read only workloads and pods with these labels: app=web,tier!=db
@@ -48,17 +49,17 @@ pub struct InventoryArgs {
 
 impl InventoryArgs {
     /// The files, with -f and without.
-    pub(crate) fn files(&self) -> Vec<PathBuf> {
-        self.paths.iter().chain(&self.filenames).cloned().collect()
+    pub(crate) fn files(&self) -> anyhow::Result<Vec<PathBuf>> {
+        expanded(self.paths.iter().chain(&self.filenames).cloned().collect()).map_err(anyhow::Error::msg)
+    }
+
+    /// The namespaces that are read; empty: all.
+    pub(crate) fn selected_namespaces(&self) -> &[String] {
+        if self.all_namespaces { &[] } else { &self.namespaces }
     }
 
     /// Whether an argument selects a cluster or objects of it.
     pub(crate) fn names_a_cluster(&self) -> bool {
-        let ClusterArguments { context, kubeconfig, impersonated_user, impersonated_groups: _ } = &self.cluster;
-        let texts = [context, impersonated_user, &self.selector];
-        self.all_namespaces
-            || !self.namespaces.is_empty()
-            || kubeconfig.is_some()
-            || texts.iter().any(|text| text.is_some())
+        self.selector.is_some() || self.cluster.names_a_cluster()
     }
 }

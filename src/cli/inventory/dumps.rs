@@ -31,13 +31,14 @@ const NO_KUBERNETES_OBJECT: &str =
 const BUFFER: usize = 1 << 16;
 
 /// Reads all inputs into `reader`, and returns the number of problems. Problems are reported, and the rest is read.
-/// `command`: for messages.
+/// `command`: for messages; `namespaces`: what is read of them, empty: everything.
 pub(crate) fn read(
     command: &str,
     paths: &[PathBuf],
     links: LeavingLinks,
     reader: &mut InventoryReader,
     saved: &mut Option<SavedInventory>,
+    namespaces: &[String],
     io: &mut Io<'_>,
 ) -> anyhow::Result<usize> {
     check_stdin_once(command, paths)?;
@@ -75,7 +76,7 @@ pub(crate) fn read(
                 let stdin = &mut *io.stdin;
                 let input =
                     ShownInput { input: stdin, progress: &mut progress, stderr: &mut *io.stderr, read: &mut read, all };
-                read_one(input, reader, saved)
+                read_one(input, reader, saved, namespaces)
             }
             Some(path) => match open_file(path) {
                 Ok(file) => {
@@ -86,7 +87,7 @@ pub(crate) fn read(
                         read: &mut read,
                         all,
                     };
-                    read_one(input, reader, saved)
+                    read_one(input, reader, saved, namespaces)
                 }
                 Err(error) => {
                     failures.push(of_error(&name, &error));
@@ -158,11 +159,18 @@ fn is_dump(path: &Path) -> bool {
 }
 
 /// Reads one input, which may be compressed.
-fn read_one(input: impl Read, reader: &mut InventoryReader, saved: &mut Option<SavedInventory>) -> Vec<DumpProblem> {
+fn read_one(
+    input: impl Read,
+    reader: &mut InventoryReader,
+    saved: &mut Option<SavedInventory>,
+    namespaces: &[String],
+) -> Vec<DumpProblem> {
     let mut input = BufReader::with_capacity(BUFFER, input);
     match input.fill_buf() {
-        Ok([0x1f, 0x8b, ..]) => read_plain(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(input)), reader, saved),
-        Ok(_) => read_plain(input, reader, saved),
+        Ok([0x1f, 0x8b, ..]) => {
+            read_plain(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(input)), reader, saved, namespaces)
+        }
+        Ok(_) => read_plain(input, reader, saved, namespaces),
         Err(error) => vec![DumpProblem::new(error.to_string())],
     }
 }
@@ -171,8 +179,13 @@ fn read_plain(
     mut input: impl BufRead,
     reader: &mut InventoryReader,
     saved: &mut Option<SavedInventory>,
+    namespaces: &[String],
 ) -> Vec<DumpProblem> {
-    let mut visit = |object: Value, kind: Option<&str>| keep(object, kind, reader, saved);
+    let mut visit = |object: Value, kind: Option<&str>| {
+        if is_in(&object, kind, namespaces) {
+            keep(object, kind, reader, saved);
+        }
+    };
     let start = match first_bytes(&mut input) {
         Ok(start) => start,
         Err(error) => return vec![DumpProblem::new(format!("{error}; write the file again"))],
@@ -196,6 +209,14 @@ fn read_plain(
             }
         }
     }
+}
+
+/// Whether an object is in one of the namespaces, or in none, as nodes are. `kind`: that of the list around it.
+fn is_in(object: &Value, kind: Option<&str>, namespaces: &[String]) -> bool {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let is_namespace = text("/kind").or(kind) == Some("Namespace");
+    let namespace = text(if is_namespace { "/metadata/name" } else { "/metadata/namespace" });
+    namespaces.is_empty() || namespace.is_none_or(|namespace| namespaces.iter().any(|one| one == namespace))
 }
 
 /// The beginning of an input.

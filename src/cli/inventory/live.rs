@@ -98,10 +98,10 @@ fn kinds() -> impl Iterator<Item = &'static Kind> {
 
 /// The scope, for the first line.
 fn scope(args: &InventoryArgs) -> String {
-    let label = if args.namespaces.len() == 1 { "namespace" } else { "namespaces" };
+    let label = if args.selected_namespaces().len() == 1 { "namespace" } else { "namespaces" };
     let mut scope = String::new();
-    if !args.namespaces.is_empty() {
-        scope = format!(", {label} {}", list_with(&args.namespaces, "and"));
+    if !args.selected_namespaces().is_empty() {
+        scope = format!(", {label} {}", list_with(args.selected_namespaces(), "and"));
     }
     if let Some(labels) = &args.selector {
         scope.extend([", labels ", labels]);
@@ -113,15 +113,15 @@ fn scope(args: &InventoryArgs) -> String {
 fn queries<'a>(args: &'a InventoryArgs, kind: &Kind) -> Vec<ListQuery<'a>> {
     // Budgets, autoscalers and Events do not have the labels of the workloads that they are about.
     let labels = args.selector.as_deref().filter(|_| WORKLOADS.contains(kind));
-    if args.namespaces.is_empty() || !(kind.is_namespaced() || kind == &NAMESPACES) {
+    if args.selected_namespaces().is_empty() || !(kind.is_namespaced() || kind == &NAMESPACES) {
         return vec![ListQuery { labels, ..ListQuery::default() }];
     }
     let of = |namespace: &'a String| ListQuery { namespace: Some(namespace), labels, ..ListQuery::default() };
-    args.namespaces.iter().map(of).collect()
+    args.selected_namespaces().iter().map(of).collect()
 }
 
 /// What the arguments exclude, for the coverage of the report.
-fn outside(args: &InventoryArgs) -> Vec<Unread> {
+pub(super) fn outside(args: &InventoryArgs) -> Vec<Unread> {
     let excluded = |kind: &str, reason: String| Unread {
         kind: kind.to_owned(),
         namespace: None,
@@ -129,8 +129,8 @@ fn outside(args: &InventoryArgs) -> Vec<Unread> {
         missing: "their workloads and pods, also in the numbers of pods of each pool".to_owned(),
     };
     let mut all = Vec::new();
-    if !args.namespaces.is_empty() {
-        let only = list_with(&args.namespaces, "and");
+    if !args.selected_namespaces().is_empty() {
+        let only = list_with(args.selected_namespaces(), "and");
         all.push(excluded(OTHER_NAMESPACES, format!("not requested: -n selects {only}")));
     }
     if let Some(labels) = &args.selector {

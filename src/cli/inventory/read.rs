@@ -37,11 +37,11 @@ const NAMED: usize = 3;
 
 /// Reads what the arguments select; `None` if it contains no object, which is reported. `command`: for messages.
 pub(crate) fn read(command: &str, args: &InventoryArgs, io: &mut Io<'_>) -> anyhow::Result<Option<ClusterInput>> {
-    let files = args.files();
+    let files = args.files()?;
     let is_live = files.is_empty();
     ensure!(
         is_live || !args.names_a_cluster(),
-        "{command}: either files or a cluster; without files, --context, -n and the like select what is read of a cluster"
+        "{command}: either files or a cluster; without files, --context, -l and the like select what is read of a cluster"
     );
     let facts = args.facts.as_deref().map_or_else(|| Ok(Facts::built_in()), read_facts)?;
     let policies = policy_files::load(&args.policies)?;
@@ -51,7 +51,12 @@ pub(crate) fn read(command: &str, args: &InventoryArgs, io: &mut Io<'_>) -> anyh
         (live::read(args, &mut reader, &mut saved, io)?, 0)
     } else {
         let names: Vec<String> = files.iter().map(|path| shown_name(path)).collect();
-        (list_first(&names, NAMED), dumps::read(command, &files, args.links.into(), &mut reader, &mut saved, io)?)
+        let namespaces = args.selected_namespaces();
+        let unreadable = dumps::read(command, &files, args.links.into(), &mut reader, &mut saved, namespaces, io)?;
+        for outside in live::outside(args) {
+            reader.unread(outside);
+        }
+        (list_first(&names, NAMED), unreadable)
     };
     if reader.is_empty() {
         io.eprintln(format_args!("nothing to {command}: there is no object of a cluster in the input"))?;

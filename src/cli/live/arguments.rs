@@ -7,8 +7,8 @@ use crate::cli::cluster_arguments::{ClusterArguments, HEADING};
 /// The objects of a cluster that a command reads.
 #[derive(Debug, Clone, Default, Args)]
 pub struct LiveArguments {
-    /// Read the workloads of all namespaces of a cluster
-    #[arg(short = 'A', long, conflicts_with = "namespace", help_heading = HEADING)]
+    /// Read the workloads of all namespaces of a cluster, whatever -n is
+    #[arg(short = 'A', long, help_heading = HEADING)]
     pub all_namespaces: bool,
     /// Read only objects with these labels: app=web,tier!=db
     #[arg(short = 'l', long, value_name = "LABELS", help_heading = HEADING)]
@@ -25,8 +25,6 @@ impl LiveArguments {
     /// Whether an argument selects objects of a cluster without naming them, or is useless without a cluster.
     pub(crate) fn names_a_cluster(&self) -> bool {
         let Self { all_namespaces, selector, field_selector, cluster } = self;
-        let ClusterArguments { context, kubeconfig, impersonated_user, impersonated_groups: _ } = cluster;
-        let texts = [selector, field_selector, context, impersonated_user];
-        *all_namespaces || kubeconfig.is_some() || texts.iter().any(|text| text.is_some())
+        *all_namespaces || selector.is_some() || field_selector.is_some() || cluster.names_a_cluster()
     }
 }

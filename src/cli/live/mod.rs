@@ -1,8 +1,9 @@
 //! Workloads of a live cluster as input of a command: its arguments, the objects that they select, and the objects as
 //! texts.
 //!
-//! No command contacts a cluster without `-A`, `--context`, or `-n` with `KIND/NAME`; with `--policies cluster`, and for
-//! `policy show`, `--kubeconfig` is enough.
+//! A command that is given only files contacts no cluster without `--context`. It contacts one for `KIND/NAME`, for `-A`,
+//! and without files for `-n`, a selector or a user; with `--policies cluster`, and for `policy show`, `--kubeconfig` is
+//! enough.
 
 mod arguments;
 mod object_text;

@@ -15,6 +15,8 @@ pub(crate) struct InputPlan {
     pub(crate) files: Vec<PathBuf>,
     /// `None`: no cluster is contacted.
     pub(crate) cluster: Option<ClusterScope>,
+    /// Files whose names are also those of objects, with another name of the object.
+    pub(crate) ambiguous: Vec<String>,
 }
 
 /// What is read from the cluster, besides what a snapshot contains.
@@ -66,24 +68,35 @@ pub(crate) fn plan(
     exists: &dyn Fn(&Path) -> bool,
 ) -> anyhow::Result<InputPlan> {
     let ScopeRules { command, needs_policies, lists } = rules;
-    let (mut files, mut objects) = (Vec::new(), Vec::new());
+    let (mut files, mut objects, mut ambiguous) = (Vec::new(), Vec::new(), Vec::new());
     for path in &inputs.paths {
-        match path.to_str().filter(|text| !is_stdin(text) && !exists(path)).and_then(ObjectReference::parse) {
-            Some(object) => objects.push(object),
+        match path.to_str().filter(|text| !is_stdin(text)).and_then(ObjectReference::parse) {
+            Some(object) if !exists(path) => objects.push(object),
+            Some(ObjectReference { kind, name }) => {
+                ambiguous.push(format!(
+                    "{} exists here, so it is read as a file; to read the object of a cluster, write {}/{name}, or run \
+                     this in another directory",
+                    path.display(),
+                    [kind.plural.to_owned(), kind.name.to_lowercase()]
+                        .into_iter()
+                        .find(|kind| !path.starts_with(kind))
+                        .unwrap_or_default()
+                ));
+                files.push(path.clone());
+            }
             None => files.push(path.clone()),
         }
     }
     let cluster = &live.cluster;
-    let named_namespace = inputs.namespace.is_some() && !objects.is_empty();
     let by_kubeconfig = cluster.kubeconfig.is_some() && (needs_policies || !lists);
-    if !live.all_namespaces && cluster.context.is_none() && !by_kubeconfig && !named_namespace {
-        if let Some(ObjectReference { kind, name }) = objects.first() {
-            let kind = kind.name.to_lowercase();
-            bail!(
-                "{command}: {kind}/{name} is no file; to read it from a cluster, add -n NAMESPACE, or --context NAME for \
-                 the namespace of that context"
-            );
-        }
+    let listed = files.is_empty() && objects.is_empty();
+    let selects = inputs.namespace.is_some() || live.names_a_cluster();
+    let reads_cluster = live.all_namespaces
+        || cluster.context.is_some()
+        || by_kubeconfig
+        || !objects.is_empty()
+        || listed && lists && selects;
+    if !reads_cluster {
         let given = [
             ("--kubeconfig", cluster.kubeconfig.is_some()),
             ("--as", cluster.impersonated_user.is_some()),
@@ -91,20 +104,22 @@ pub(crate) fn plan(
             ("--field-selector", live.field_selector.is_some()),
         ];
         if let Some((argument, _)) = given.iter().find(|(_, given)| *given) {
-            bail!("{command}: {argument} is for a cluster; add -A, --context NAME, or -n NAMESPACE with KIND/NAME");
+            bail!(
+                "{command}: {argument} is for a cluster; add --context NAME to review files with its nodes and policies, or name no files"
+            );
         }
         ensure!(
             !needs_policies,
-            "{command}: the policies {CLUSTER_WORD} are those in force in a cluster; name it with {}--context NAME, or \
-             -n NAMESPACE with KIND/NAME; a directory of that name is ./{CLUSTER_WORD}",
+            "{command}: the policies {CLUSTER_WORD} are those in force in a cluster; name it with {}--context NAME; a \
+             directory of that name is ./{CLUSTER_WORD}",
             if lists { "-A, " } else { "--kubeconfig FILE, " }
         );
-        return Ok(InputPlan { files, cluster: None });
+        return Ok(InputPlan { files, cluster: None, ambiguous });
     }
     if live.all_namespaces {
         if let Some(ObjectReference { kind, name }) = objects.first() {
             let kind = kind.name.to_lowercase();
-            bail!("{command}: {kind}/{name} is one object, and -A reads all; write -n NAMESPACE instead of -A");
+            bail!("{command}: {kind}/{name} is one object, and -A reads all; leave out one of them");
         }
         ensure!(
             files.is_empty(),
@@ -120,7 +135,6 @@ pub(crate) fn plan(
             kinds.join(", ")
         );
     }
-    let listed = files.is_empty() && objects.is_empty();
     ensure!(
         listed || live.selector.is_none() && live.field_selector.is_none(),
         "{command}: --selector and --field-selector select among all workloads; name no files and no objects"
@@ -130,7 +144,7 @@ pub(crate) fn plan(
         () if listed && lists => ClusterScope::Namespace,
         () => ClusterScope::Objects(objects),
     };
-    Ok(InputPlan { files, cluster: Some(cluster) })
+    Ok(InputPlan { files, cluster: Some(cluster), ambiguous })
 }
 
 /// Whether an argument looks like `KIND/NAME`: `svc/web`, and not `a/b.yaml`.
@@ -143,7 +157,7 @@ fn is_reference(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
 
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use super::*;
     use crate::cli::cluster_arguments::ClusterArguments;
@@ -204,16 +218,22 @@ mod tests {
     fn what_is_read() {
         let object = |text: &&str| ObjectReference::parse(text).unwrap();
         let objects = |texts: &[&str]| Some(ClusterScope::Objects(texts.iter().map(object).collect()));
-        let table: [(&str, &[&str], Option<ClusterScope>); 17] = [
+        let table: [(&str, &[&str], Option<ClusterScope>); 22] = [
             ("", &[], None),
             ("a.yaml -", &["a.yaml", "-"], None),
             ("missing.yaml -n shop", &["missing.yaml"], None),
-            ("-n shop", &[], None),
+            ("a.yaml -n shop", &["a.yaml"], None),
+            // The current context.
+            ("-n shop", &[], Some(ClusterScope::Namespace)),
+            ("-n shop --as bob", &[], Some(ClusterScope::Namespace)),
+            ("-l a=b", &[], Some(ClusterScope::Namespace)),
+            ("deploy/web", &[], objects(&["deploy/web"])),
+            ("deploy/web --kubeconfig k", &[], objects(&["deploy/web"])),
+            ("-A -n shop", &[], Some(ClusterScope::AllNamespaces)),
             // An argument that exists is a file.
             ("pod/file -n shop", &["pod/file"], None),
             ("pod/file --context prod", &["pod/file"], objects(&[])),
             ("-A", &[], Some(ClusterScope::AllNamespaces)),
-            ("-A -l app=web --as bob", &[], Some(ClusterScope::AllNamespaces)),
             ("--context prod -A", &[], Some(ClusterScope::AllNamespaces)),
             ("--context prod", &[], Some(ClusterScope::Namespace)),
             ("--context prod -n shop -l a=b --field-selector c=d", &[], Some(ClusterScope::Namespace)),
@@ -225,20 +245,25 @@ mod tests {
             ("pod/web -n shop --kubeconfig k --as bob", &[], objects(&["pod/web"])),
         ];
         for (line, files, cluster) in table {
-            let expected = InputPlan { files: files.iter().map(PathBuf::from).collect(), cluster };
-            assert_eq!(of(line), Ok(expected), "{line}");
+            let found = of(line).unwrap();
+            let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+            assert_eq!((found.files, found.cluster), (files, cluster), "{line}");
+            assert_eq!(!found.ambiguous.is_empty(), line.contains("pod/file"), "{line}");
         }
+        let ambiguous = of("pod/file").unwrap().ambiguous;
+        assert!(
+            ambiguous[0].starts_with("pod/file exists here, so it is read as a file")
+                && ambiguous[0].contains("pods/file")
+        );
     }
 
     #[test]
     fn what_cannot_be_read() {
         let table = [
-            ("pod/web", "check: pod/web is no file; to read it from a cluster, add -n NAMESPACE, or --context NAME"),
-            ("deploy/web --kubeconfig k", "check: deployment/web is no file; to read it"),
-            ("a.yaml --kubeconfig k", "check: --kubeconfig is for a cluster; add -A, --context NAME, or -n NAMESPACE"),
-            ("-n shop --as bob", "check: --as is for a cluster"),
+            ("a.yaml --kubeconfig k", "check: --kubeconfig is for a cluster; add --context NAME to review files"),
+            ("a.yaml -n shop --as bob", "check: --as is for a cluster"),
             ("- -l a=b", "check: --selector is for a cluster"),
-            ("--field-selector a=b", "check: --field-selector is for a cluster"),
+            ("a.yaml --field-selector a=b", "check: --field-selector is for a cluster"),
             ("-A pod/web", "check: pod/web is one object, and -A reads all"),
             ("-A a.yaml", "check: -A reads all workloads of a cluster; name no files"),
             (

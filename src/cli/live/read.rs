@@ -98,7 +98,9 @@ pub(crate) fn read(
         lists: request.lists,
     };
     let plan = plan(rules, live, inputs, &|path| path.exists())?;
-    let namespace = inputs.namespace.clone();
+    plan.ambiguous.iter().try_for_each(|note| io.eprintln(note))?;
+    // -A takes precedence over -n.
+    let namespace = inputs.namespace.clone().filter(|_| !live.all_namespaces);
     let Some(scope) = plan.cluster else {
         let texts = if inputs.paths.is_empty() && !request.lists {
             InputTexts::new(request.limits, inputs.links.into())

@@ -11,8 +11,9 @@ use mullion_plan::{PlanContext, plan};
 
 use crate::cli::inventory;
 use crate::cli::inventory::InventoryArgs;
-use crate::cli::io_handles::{Io, terminal_width};
+use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::cli::plan::registry;
 use crate::cli::plan::registry_cache::RegistryCache;
 use crate::cli::plan::script::{ScriptShell, write_scripts};
@@ -23,8 +24,10 @@ use crate::report::{RenderOptions, ReportFormat};
 
 /// Arguments of `plan`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-Without FILE, the cluster of the current context is read; you can also pass a dump that `mullion survey` reads.
+#[command(after_help = "Examples:\n\
+    \x20 mullion plan --to ltsc2025 --context prod\n\
+    \x20 mullion plan --to ltsc2025 cluster.json -o html --output-file plan.html\n\n\
+    Without FILE, the cluster of the current context is read; you can also pass a dump that `mullion survey` reads.
 
 A look-up without a result is part of the report and does not change the exit code.
 
@@ -77,6 +80,9 @@ pub struct PlanArgs {
     /// What causes exit code 1; may be given more than once
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     pub fail_on: Vec<FailOnPlan>,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// A provider of Kubernetes.
@@ -153,7 +159,7 @@ pub(crate) fn run(args: &PlanArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         read.inventory.add_images(cache.into_reported());
     }
     let report = plan(&read.inventory, context);
-    let width = terminal_width().unwrap_or(RenderOptions::default().width);
+    let width = io.width.unwrap_or(RenderOptions::default().width);
     let options = RenderOptions { details: args.details, colour: io.colour_stdout, width };
     write(&report, args.output, options, io.stdout)?;
     let mut unwritten = 0;

@@ -1,10 +1,7 @@
 //! `mullion plan --write DIR`: the edits of the plan, written into the manifests below a directory.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::fs::File;
 use std::io;
-use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::ensure;
@@ -16,9 +13,9 @@ use mullion_plan::PlanReport;
 use mullion_plan::report::{PlannedContainer, PlannedWorkload, ProposalConfidence, Verdict};
 
 use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument};
+use crate::cli::in_place::FileReplacement;
 use crate::cli::input::{SourceText, is_manifest, read_file, text};
 use crate::cli::io_handles::Io;
-use crate::cli::new_file::NewFile;
 use crate::cli::plan::field_edits::object_edits;
 use crate::directory_walk::{LeavingLinks, files_below};
 use crate::report::InputFailure;
@@ -72,7 +69,9 @@ pub(super) fn write_files(
     let mut unwritten = 0;
     for path in wanted {
         let changed = match read(&path) {
-            Ok(source) => matches.edit(&source, io)?.map(|text| replace(&path, &text)),
+            Ok(source) => matches
+                .edit(&source, io)?
+                .map(|text| FileReplacement::prepare(&path, text.as_bytes()).and_then(FileReplacement::finish)),
             Err(failure) => Some(Err(io::Error::other(failure.message))),
         };
         if let Some(Err(error)) = changed {
@@ -256,21 +255,6 @@ fn read(path: &Path) -> Result<SourceText, InputFailure> {
     let name = path.display().to_string();
     let bytes = read_file(path).map_err(|error| InputFailure::of_file(name.as_str(), error.to_string()))?;
     Ok(SourceText { text: text(&name, bytes)?, name })
-}
-
-/// Replaces a file in one step, so that an interrupted program leaves the old or the new text.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    // The file itself, so that a link to it stays one.
-    let path = fs::canonicalize(path)?;
-    let (new, mut file) = NewFile::create(&path)?;
-    fill(&mut file, &path, text)?;
-    new.finish()
-}
-
-fn fill(file: &mut File, path: &Path, text: &str) -> io::Result<()> {
-    file.write_all(text.as_bytes())?;
-    file.set_permissions(fs::metadata(path)?.permissions())?;
-    file.sync_all()
 }
 
 #[cfg(test)]

@@ -13,16 +13,19 @@ use mullion_policy::warnings::{notes, warnings};
 use mullion_policy::{PolicySet, is_test_file};
 use serde::Serialize;
 
+use crate::cli::file_patterns::expanded;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::cli::policy_files;
 use crate::report::{PolicySources, Severity, table, write_line};
 
 /// Arguments of `policy check`.
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Exit code: 0; 1 for warnings with --fail-on warn; 2 for files that cannot be used. The highest that applies."
-)]
+#[command(after_help = "Examples:\n\
+    \x20 mullion policy check policies/\n\
+    \x20 mullion policy check policies/ -o github\n\n\
+    Exit code: 0; 1 for warnings with --fail-on warn; 2 for files that cannot be used. The highest that applies.")]
 pub struct PolicyCheckArgs {
     /// Policy files, directories of them (*.yaml, *.yml, *.json), manifests of ConfigMaps that contain some, or - for
     /// standard input: all together are one set
@@ -37,6 +40,9 @@ pub struct PolicyCheckArgs {
     /// Minimum severity that causes an exit code other than 0
     #[arg(long, value_enum, default_value_t = FailOnProblem::Problem, value_name = "WHAT")]
     pub fail_on: FailOnProblem,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// The output formats of `policy check`.
@@ -140,8 +146,9 @@ pub fn run(args: &PolicyCheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
 
 /// The paths without test cases, because Git hooks pass every changed file.
 fn policies_of(args: &PolicyCheckArgs, io: &mut Io<'_>) -> anyhow::Result<Vec<PathBuf>> {
-    let (tests, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
-        args.paths.iter().chain(&args.filenames).partition(|path| is_test_file(path) && !path.is_dir());
+    let paths = expanded(args.paths.iter().chain(&args.filenames).cloned().collect()).map_err(anyhow::Error::msg)?;
+    let (tests, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        paths.into_iter().partition(|path| is_test_file(path) && !path.is_dir());
     for test in &tests {
         io.eprintln(format_args!(
             "{}: left out, because it contains test cases; run them with mullion policy test",
@@ -149,7 +156,7 @@ fn policies_of(args: &PolicyCheckArgs, io: &mut Io<'_>) -> anyhow::Result<Vec<Pa
         ))?;
     }
     ensure!(!others.is_empty(), "policy check: there are only test cases; run them with mullion policy test");
-    Ok(others.into_iter().cloned().collect())
+    Ok(others)
 }
 
 fn write(
@@ -207,5 +214,5 @@ fn list(policies: &[PolicyRecord<'_>], io: &mut Io<'_>) -> io::Result<()> {
         let mode = mode.map_or_else(|| "-".to_owned(), |mode| format!("{mode:?}"));
         [(*kind).to_owned(), priority, (*name).to_owned(), mode, origin.to_string(), matches.clone()]
     });
-    table::write(io.stdout, Some(["KIND", "PRIORITY", "NAME", "MODE", "WHERE", "MATCHES"]), rows)
+    table::write(io.stdout, io.width, Some(["KIND", "PRIORITY", "NAME", "MODE", "WHERE", "MATCHES"]), rows)
 }

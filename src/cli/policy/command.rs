@@ -8,6 +8,9 @@ use crate::cli::policy::{check, diff, schema, show, test};
 
 /// Arguments of `policy`.
 #[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Examples:\n  mullion policy check policies/\n  mullion policy show -n shop --policies policies/"
+)]
 pub struct PolicyArgs {
     /// The subcommand.
     #[command(subcommand)]

@@ -6,14 +6,21 @@ use mullion_policy::schema::json::{render_kind_schema, render_policy_schema, sch
 
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 
 /// Arguments of `policy schema`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Exit code: 0; 2 for an unknown kind.")]
+#[command(after_help = "Examples:\n\
+    \x20 mullion policy schema --output-file policy.json\n\
+    \x20 mullion policy schema --kind PodPolicy\n\n\
+    Exit code: 0; 2 for an unknown kind.")]
 pub struct PolicySchemaArgs {
     /// Only documents of this kind; test cases of policies are in files that end in .test.yaml
     #[arg(long, value_parser = PossibleValuesParser::new(schema_kinds()))]
     pub kind: Option<String>,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// Prints the schema.

@@ -11,6 +11,7 @@ use crate::cli::async_runtime::block_on;
 use crate::cli::cluster_arguments::ClusterArguments;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::cli::output_format::OutputFormat;
 use crate::cli::status::checks::{checks, not_installed};
 use crate::cli::status::gather::{Gathered, gather};
@@ -24,11 +25,12 @@ const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Arguments of `status`.
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "The command reads no Secrets. The rights that it needs are in ClusterRole mullion-reader of the chart; \
+#[command(after_help = "Examples:\n\
+    \x20 mullion status\n\
+    \x20 mullion status --context prod --wait --timeout 2m\n\n\
+    The command reads no Secrets. The rights that it needs are in ClusterRole mullion-reader of the chart; \
     with fewer rights, it prints which checks are not known.\n\nExit code: 0 if nothing needs attention; 1 if something does, or \
-    is not known; 2 if the cluster cannot be read, or for wrong usage."
-)]
+    is not known; 2 if the cluster cannot be read, or for wrong usage.")]
 pub struct StatusArgs {
     /// Namespace of Mullion. Default: the namespace of the Service that the webhook configurations named mullion call
     #[arg(short, long, value_name = "NS")]
@@ -46,6 +48,9 @@ pub struct StatusArgs {
     /// The cluster.
     #[command(flatten)]
     pub cluster: ClusterArguments,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// Prints the status of Mullion in the cluster.

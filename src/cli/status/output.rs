@@ -65,10 +65,10 @@ impl StatusReport {
         write_line(io.stdout, self)
     }
 
-    /// A line for each check, and what to do below those that are not good. Lines are not wrapped, because scripts search
-    /// them.
+    /// A line for each check, and what to do below those that are not good. Lines are wrapped on a terminal only, because
+    /// scripts search them.
     pub(crate) fn write_text(&self, io: &mut Io<'_>) -> io::Result<()> {
-        let options = RenderOptions { details: true, colour: io.colour_stdout, width: usize::MAX };
+        let options = RenderOptions { details: true, colour: io.colour_stdout, width: io.width.unwrap_or(usize::MAX) };
         write_text(&self.document(), options, io.stdout)
     }
 
@@ -137,7 +137,7 @@ mod tests {
 
     fn written(report: &StatusReport, json: bool, colour_stdout: bool) -> String {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut io = Io { stdin: &mut io::empty(), stdout: &mut out, stderr: &mut err, colour_stdout };
+        let mut io = Io { stdin: &mut io::empty(), stdout: &mut out, stderr: &mut err, colour_stdout, width: None };
         if json { report.write_json(&mut io) } else { report.write_text(&mut io) }.unwrap();
         assert!(err.is_empty());
         String::from_utf8(out).unwrap()

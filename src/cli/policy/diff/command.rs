@@ -18,6 +18,7 @@ use crate::cli::io_handles::Io;
 use crate::cli::live;
 use crate::cli::live::{LiveArguments, LoadedInput, ReadRequest};
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::cli::output_format::OutputFormat;
 use crate::cli::policy::diff::compare::PolicySides;
 use crate::cli::policy::diff::dump::DumpObject;
@@ -30,10 +31,13 @@ use crate::report::{ObjectName, PolicySources, Severity};
 
 /// Arguments of `policy diff`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-Without FILE, the command prints which keys of the policies differ. With manifests or a dump of a cluster, it prints \
+#[command(after_help = "Examples:\n\
+    \x20 mullion policy diff built-in policies/\n\
+    \x20 mullion policy diff built-in policies/ cluster.json\n\
+    \x20 mullion policy diff cluster policies/ -A --context prod\n\n\
+    Without FILE, the command prints which keys of the policies differ. With manifests or a dump of a cluster, it prints \
 which pods and pod templates would have another result if each were created now, and which nodes would have other \
-labels or taints. It reads a cluster with -A, or from one dump:
+labels or taints. It reads a cluster with -A or -n, or from one dump:
 
   kubectl get pods,deploy,ds,sts,jobs,cronjobs,nodes,namespaces,runtimeclasses -A -o json |
     mullion policy diff built-in policies/ -
@@ -62,6 +66,9 @@ pub struct PolicyDiffArgs {
     /// Differences that cause exit code 1
     #[arg(long, value_enum, default_value_t = FailOnDifference::Any, value_name = "WHAT")]
     pub fail_on: FailOnDifference,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// Differences that cause exit code 1.
@@ -94,9 +101,8 @@ pub(crate) fn run(args: &PolicyDiffArgs, io: &mut Io<'_>) -> anyhow::Result<Outc
     if bad {
         return Ok(Outcome::Unreadable);
     }
-    if let ([Some((old, _)), Some((new, _))], true, false) =
-        (&*sides, args.inputs.paths.is_empty(), args.live.names_a_cluster())
-    {
+    let selects_cluster = args.live.names_a_cluster() || args.inputs.namespace.is_some();
+    if let ([Some((old, _)), Some((new, _))], true, false) = (&*sides, args.inputs.paths.is_empty(), selects_cluster) {
         let differences = sets::compare_settings(old, new);
         report::write_settings(&differences, args.output, io)?;
         return Ok(if differences.is_empty() { Outcome::Clean } else { Outcome::Findings });

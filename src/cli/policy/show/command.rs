@@ -12,6 +12,7 @@ use crate::cli::io_handles::Io;
 use crate::cli::live;
 use crate::cli::live::{LiveArguments, LoadedInput, ReadRequest};
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::cli::policy::show::effective_policy::EffectivePolicy;
 use crate::cli::policy::show::{text, yaml};
 use crate::cli::review_sources::ReviewSourceArgs;
@@ -19,7 +20,10 @@ use crate::report::write_line;
 
 /// Arguments of `policy show`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Exit code: 0; 2 for policies or input that cannot be read.")]
+#[command(after_help = "Examples:\n\
+    \x20 mullion policy show -n shop --policies policies/\n\
+    \x20 mullion policy show --pod pod/web-0 -n shop --context prod\n\n\
+    Exit code: 0; 2 for policies or input that cannot be read.")]
 pub struct PolicyShowArgs {
     /// Policies, and a cluster snapshot.
     #[command(flatten)]
@@ -39,6 +43,9 @@ pub struct PolicyShowArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = ShowFormat::Text)]
     pub output: ShowFormat,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// The output formats of `policy show`.

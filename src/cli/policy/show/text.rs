@@ -80,5 +80,5 @@ fn table(settings: &[EffectiveSetting], out: &mut dyn Write) -> io::Result<()> {
             },
         }
     }
-    table::write(out, None, rows)
+    table::write(out, None, None, rows)
 }

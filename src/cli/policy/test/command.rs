@@ -7,17 +7,21 @@ use clap::{Args, ValueEnum};
 use mullion_policy::is_test_file;
 use mullion_policy::test_cases::{PolicyTest, TestFile};
 
+use crate::cli::file_patterns::expanded;
 use crate::cli::input::{InputTexts, LinkArgs, ReadLimits};
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
+use crate::cli::output_file::OutputFileArgs;
 use crate::cli::policy::test::results::{Counts, FileResult};
 use crate::cli::policy::test::{github, json, junit, load, text};
 use crate::cli::progress::Progress;
 
 /// Arguments of `policy test`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-A test file lists cases: an object, and the expected results under certain policies in a certain cluster. Without `snapshot` the \
+#[command(after_help = "Examples:\n\
+    \x20 mullion policy test policies/\n\
+    \x20 mullion policy test policies/ -o junit --output-file report.xml\n\n\
+    A test file lists cases: an object, and the expected results under certain policies in a certain cluster. Without `snapshot` the \
 cluster has the nodes linux-1, linux-2, win2019, win2022 and win2025, the Windows ones with the taint os=windows:NoSchedule, \
 and Mullion's RuntimeClasses for them.
 
@@ -41,6 +45,9 @@ pub struct PolicyTestArgs {
     /// Also print the cases that pass
     #[arg(short, long)]
     pub verbose: bool,
+    /// Where the output goes.
+    #[command(flatten)]
+    pub output_file: OutputFileArgs,
 }
 
 /// Formats of the results.
@@ -58,7 +65,8 @@ pub enum TestFormat {
 
 /// Runs the cases.
 pub fn run(args: &PolicyTestArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let mut paths: Vec<PathBuf> = args.paths.iter().chain(&args.filenames).cloned().collect();
+    let paths = args.paths.iter().chain(&args.filenames).cloned().collect();
+    let mut paths: Vec<PathBuf> = expanded(paths).map_err(anyhow::Error::msg)?;
     if paths.is_empty() {
         paths.push(PathBuf::from("."));
     }

@@ -2,15 +2,43 @@
 //! `::error file=web.yaml,line=8,…,title=MUL201 run-as-user::…`. GitHub shows ten errors, ten warnings and ten notices of
 //! a step; the log contains all.
 
+use std::io;
+use std::io::Write;
+
 use mullion_engine::model::foreign_text::visible;
 
 use crate::report::failure::{InputFailure, STDIN};
+use crate::report::findings::writer::{FindingsWriter, ReportedFinding, ReportedWorkload};
 use crate::report::json::{FindingPlace, FindingRecord};
 use crate::report::text::Severity;
-use crate::report::wording::{sentence, slashed};
+use crate::report::totals::CheckTotals;
+use crate::report::wording::{repository_path, sentence};
+
+/// A command for each finding.
+#[derive(Debug)]
+pub(super) struct GithubCommands;
+
+impl FindingsWriter for GithubCommands {
+    fn failure(&mut self, failure: &InputFailure, out: &mut dyn Write) -> io::Result<()> {
+        let InputFailure { file, place, message } = failure;
+        let command =
+            Command { severity: Severity::Error, file, start: *place, end: None, title: "not readable", message };
+        out.write_all(command.line().as_bytes())
+    }
+
+    fn workload(&mut self, workload: &ReportedWorkload<'_>, out: &mut dyn Write) -> io::Result<()> {
+        workload.shown().try_for_each(|ReportedFinding { record, place, remark, .. }| {
+            out.write_all(finding(record, *place, remark).as_bytes())
+        })
+    }
+
+    fn end(self: Box<Self>, _: &CheckTotals, _: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// The command for a finding, with a line break. `remark` is what Mullion does about it; may be empty.
-pub(crate) fn finding(finding: &FindingRecord<'_>, place: FindingPlace<'_>, remark: &str) -> String {
+fn finding(finding: &FindingRecord<'_>, place: FindingPlace<'_>, remark: &str) -> String {
     let FindingRecord { code, rule, action, path, message, help, .. } = finding;
     let FindingPlace { file, line, column, end_line, end_column, object } = place;
     Command {
@@ -22,12 +50,6 @@ pub(crate) fn finding(finding: &FindingRecord<'_>, place: FindingPlace<'_>, rema
         message: &format!("{object}: {path}: {}", sentence(message, help, remark)),
     }
     .line()
-}
-
-/// The command for an input that cannot be reviewed, with a line break.
-pub(crate) fn failure(failure: &InputFailure) -> String {
-    let InputFailure { file, place, message } = failure;
-    Command { severity: Severity::Error, file, start: *place, end: None, title: "not readable", message }.line()
 }
 
 /// The command for a problem of a policy file that ends at `end`, with a line break.
@@ -58,8 +80,7 @@ impl Command<'_> {
             place = start.map_or(format!("{file}: "), |(line, column)| format!("{file}:{line}:{column}: "));
         } else {
             // GitHub finds files only by paths relative to the root of the repository.
-            let file = slashed(file);
-            properties.push(("file", file.strip_prefix("./").unwrap_or(&file).to_owned()));
+            properties.push(("file", repository_path(file).into_owned()));
             if let Some((line, column)) = start {
                 properties.push(("line", line.to_string()));
                 if let Some((end_line, end_column)) = end {
@@ -89,6 +110,8 @@ fn data(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+
+    #![allow(clippy::unwrap_used, reason = "tests")]
 
     use mullion_engine::model::settings::Action;
 
@@ -177,7 +200,9 @@ mod tests {
         ];
         for (file, place, expected) in table {
             let input = InputFailure { file: file.to_owned(), place, message: "why; do".to_owned() };
-            assert_eq!(failure(&input), expected);
+            let mut line = Vec::new();
+            GithubCommands.failure(&input, &mut line).unwrap();
+            assert_eq!(String::from_utf8(line).unwrap(), expected);
         }
     }
 }

@@ -15,9 +15,12 @@ use serde_json::{Value, json};
 
 use crate::exact_text::JsonWriter;
 use crate::report::failure::{InputFailure, STDIN};
+use crate::report::findings::fingerprint::Fingerprints;
+use crate::report::findings::writer::{FindingsWriter, ReportedFinding, ReportedWorkload};
 use crate::report::json::{FindingPlace, FindingRecord};
 use crate::report::rule_page::help_uri;
 use crate::report::text::Severity;
+use crate::report::totals::CheckTotals;
 use crate::report::wording::{sentence, slashed};
 
 /// The published schema of 2.1.0 with its errata.
@@ -28,18 +31,17 @@ const BASE: &str = "%SRCROOT%";
 
 /// A log that is being written.
 #[derive(Debug)]
-pub(crate) struct SarifLog {
+pub(super) struct SarifLog {
     /// The index of each rule in `rules`, by code.
     rules: HashMap<&'static str, usize>,
-    /// The number of results with each fingerprint.
-    seen: HashMap<String, usize>,
+    fingerprints: Fingerprints,
     results: usize,
     failures: Vec<Notification>,
 }
 
 impl SarifLog {
     /// Writes everything before the first result: the tool with the whole catalogue.
-    pub(crate) fn begin(out: &mut dyn Write) -> io::Result<Self> {
+    pub(super) fn begin(out: &mut dyn Write) -> io::Result<Self> {
         let version = env!("CARGO_PKG_VERSION");
         write!(out, "{{\"version\":\"2.1.0\",\"$schema\":\"{SCHEMA}\",\"runs\":[{{\n\"tool\":{{\"driver\":{{")?;
         write!(out, "\"name\":\"mullion\",\"version\":\"{version}\",\"semanticVersion\":\"{version}\",\"rules\":[")?;
@@ -51,11 +53,11 @@ impl SarifLog {
         write!(out, "\n]}}}},\n\"columnKind\":\"unicodeCodePoints\",\n\"originalUriBaseIds\":{{\"{BASE}\":")?;
         serde_json::to_writer(JsonWriter(&mut *out), &json!({"description": {"text": "where mullion was run"}}))?;
         write!(out, "}},\n\"results\":[")?;
-        Ok(Self { rules, seen: HashMap::new(), results: 0, failures: Vec::new() })
+        Ok(Self { rules, fingerprints: Fingerprints::default(), results: 0, failures: Vec::new() })
     }
 
     /// Writes a finding. `remark` is what Mullion does about it; may be empty.
-    pub(crate) fn finding(
+    fn finding(
         &mut self,
         out: &mut dyn Write,
         finding: &FindingRecord<'_>,
@@ -74,40 +76,37 @@ impl SarifLog {
             level: level(finding.action),
             message: Text::new(sentence(finding.message, &finding.help, remark)),
             locations: [location],
-            partial_fingerprints: json!({"mullionFinding/v1": self.fingerprint(finding, place)}),
+            partial_fingerprints: json!({"mullionFinding/v1": self.fingerprints.of_finding(finding, place)}),
         };
         write_item(out, self.results, &result)?;
         self.results += 1;
         Ok(())
     }
+}
 
-    /// Stores an input that cannot be reviewed for the end of the log.
-    pub(crate) fn failure(&mut self, failure: &InputFailure) {
+impl FindingsWriter for SarifLog {
+    /// Stores it for the end of the log.
+    fn failure(&mut self, failure: &InputFailure, _: &mut dyn Write) -> io::Result<()> {
         self.failures.push(Notification {
             level: Severity::Error.name(),
             message: Text::new(&failure.message),
             locations: [Location::new(&failure.file, failure.place, None)],
         });
+        Ok(())
     }
 
-    /// Writes everything after the last result.
-    pub(crate) fn end(self, out: &mut dyn Write) -> io::Result<()> {
+    fn workload(&mut self, workload: &ReportedWorkload<'_>, out: &mut dyn Write) -> io::Result<()> {
+        workload
+            .shown()
+            .try_for_each(|ReportedFinding { record, place, remark, .. }| self.finding(out, record, *place, remark))
+    }
+
+    fn end(self: Box<Self>, _: &CheckTotals, out: &mut dyn Write) -> io::Result<()> {
         let invocation =
             Invocation { execution_successful: self.failures.is_empty(), tool_execution_notifications: self.failures };
         write!(out, "\n],\n\"invocations\":[")?;
         serde_json::to_writer(JsonWriter(&mut *out), &invocation)?;
         writeln!(out, "]}}]}}")
-    }
-
-    /// Identifies a finding across runs, independently of lines. The last part counts objects of the same kind and name
-    /// in the same file.
-    fn fingerprint(&mut self, finding: &FindingRecord<'_>, place: FindingPlace<'_>) -> String {
-        let (FindingRecord { code, pointer, .. }, FindingPlace { file, object, .. }) = (finding, place);
-        let file = file.trim_start_matches("./");
-        let fingerprint = format!("{code} {file} {object} {pointer}");
-        let count = self.seen.entry(fingerprint.clone()).or_default();
-        *count += 1;
-        format!("{fingerprint} {count}")
     }
 }
 

@@ -1,0 +1,45 @@
+//! Findings with their source lines, for people.
+
+use std::io;
+use std::io::Write;
+
+use mullion_engine::model::foreign_text::visible;
+
+use crate::report::failure::InputFailure;
+use crate::report::findings::writer::{FindingsWriter, ReportedWorkload};
+use crate::report::not_reviewed::NotReviewedWorkloads;
+use crate::report::totals::CheckTotals;
+
+/// Messages in the order of the input, and the workloads that are not reviewed at the end.
+#[derive(Debug)]
+pub(super) struct TextReport {
+    colour: bool,
+    not_reviewed: NotReviewedWorkloads,
+}
+
+impl TextReport {
+    pub(super) fn new(colour: bool) -> Self {
+        Self { colour, not_reviewed: NotReviewedWorkloads::default() }
+    }
+}
+
+impl FindingsWriter for TextReport {
+    /// The message on stderr is all.
+    fn failure(&mut self, _: &InputFailure, _: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn workload(&mut self, workload: &ReportedWorkload<'_>, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(why) = &workload.record.notes.not_reviewed {
+            self.not_reviewed.add(why.clone(), workload.title.clone());
+        }
+        for finding in workload.shown() {
+            out.write_all(finding.diagnostic.render(self.colour).as_bytes())?;
+        }
+        workload.change_lines.iter().try_for_each(|line| writeln!(out, "{}", visible(line)))
+    }
+
+    fn end(self: Box<Self>, _: &CheckTotals, out: &mut dyn Write) -> io::Result<()> {
+        self.not_reviewed.lines().try_for_each(|line| writeln!(out, "{}", visible(&line)))
+    }
+}
