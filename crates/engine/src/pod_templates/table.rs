@@ -204,8 +204,16 @@ pub static TEMPLATE_KINDS: &[TemplateKind] = &[
         ..AGONES
     },
     TemplateKind { kind: "CloneSet", ..KRUISE },
-    TemplateKind { kind: "StatefulSet", ..KRUISE },
-    TemplateKind { kind: "DaemonSet", ..KRUISE },
+    TemplateKind {
+        kind: "StatefulSet",
+        sources: &["https://openkruise.io/docs/user-manuals/advancedstatefulset"],
+        ..KRUISE
+    },
+    TemplateKind {
+        kind: "DaemonSet",
+        sources: &["https://openkruise.io/docs/user-manuals/advanceddaemonset"],
+        ..KRUISE
+    },
     TemplateKind { kind: "BroadcastJob", sources: &["https://openkruise.io/docs/user-manuals/broadcastjob"], ..KRUISE },
     TemplateKind {
         groups: &["apps.openshift.io", ""],
