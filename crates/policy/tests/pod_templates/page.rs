@@ -57,7 +57,7 @@ Objects of these groups contain patterns, patches or tests, and are not searched
 const VERSIONS: &str = "
 ## Kinds and `rules.version`
 
-Under policies with a [`rules.version`](policy.md#podpolicy-specrulesversion) before the version in the column Since, findings in objects of the kind only warn, and `check` prints one line with the reason. Objects of other kinds are read since 0.1.
+Under policies with a [`rules.version`](pod-policy.md#specrulesversion) before the version in the column Since, findings in objects of the kind only warn, and `check` prints one line with the reason. Objects of other kinds are read since 0.1.
 ";
 
 fn kind(row: &TemplateKind) -> String {
