@@ -63,6 +63,11 @@ packaging: needs ## Try the pre-commit hook with pre-commit, and the manifest of
 	@tools="$$(tests/cluster/tools/build.sh)" && $(CARGO) build --locked --bin mullion && \
 	PATH="$$tools:$$PATH" packaging/try.sh target/debug/mullion
 
+# Not part of `test`: it needs Wine and a compiler for Windows, which it installs with apt if possible, and compiles everything again.
+.PHONY: windows
+windows: needs ## Cross-compile the program for Windows and test it with Wine: paths, patterns, line ends, encodings
+	@tests/windows/run.sh
+
 # Not part of `test`: it needs Chromium, which it installs with apt if possible.
 .PHONY: pages
 pages: needs ## Test the HTML report in Chromium (rendering, sorting, filters, printing); screenshots are in target/pages
@@ -110,7 +115,7 @@ export CLUSTER_SUITES = on_cluster installed chart registry control_plane
 .PHONY: clippy
 clippy: needs
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked --workspace $(CLUSTER_SUITES:%=--test %) --test pages --test site -- -D warnings
+	$(CARGO) clippy --locked --workspace $(CLUSTER_SUITES:%=--test %) --test pages --test site --test windows -- -D warnings
 
 .PHONY: doc
 doc: needs
