@@ -14,14 +14,19 @@ use mullion_engine::rules::Finding;
 use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument};
 use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
+use crate::cli::kustomization::Kustomizations;
 use crate::cli::live;
 use crate::cli::live::{LiveArguments, ReadRequest};
 use crate::cli::outcome::Outcome;
+use crate::cli::part_of_object::{PartOfObject, PartsOfObjects};
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
+use crate::cli::text_warning;
+use crate::cli::text_warning::TextWarning;
 use crate::report::{
     CheckRecord, CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, InputFailure,
-    NotReviewedWorkloads, ObjectName, ReviewNotes, UnreadRecord, WorkloadChanges, WorkloadRecord, finding_results,
-    github, review_of, sarif, write_line,
+    NotReviewedWorkloads, ObjectName, PartRecord, RenderedFinding, ReviewNotes, Severity, UnreadRecord,
+    UnrenderedRecord, WorkloadChanges, WorkloadRecord, finding_results, github, part_findings, review_of, sarif,
+    write_line,
 };
 
 /// Arguments of `check`.
@@ -74,7 +79,8 @@ pub enum FailOnFinding {
     Deny,
     /// Also findings that warn
     Warn,
-    /// Findings that deny, and lists of the cluster that cannot be read
+    /// Findings that deny, and what is not known: lists of the cluster that cannot be read, parts of objects, and the
+    /// results of kustomizations
     Unread,
 }
 
@@ -89,7 +95,7 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let request = ReadRequest::manifests("check", &selection, args.sources.snapshot.is_some());
     let input = live::read(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
-    let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
+    let (files, kustomizations) = ManifestFile::all(&texts.sources);
     let unread = input.live.as_ref().map_or(0, |live| live.unread);
     let sources = args.sources.load(&files, &selection, input.live)?;
 
@@ -104,9 +110,13 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         .chain(&empty)
         .try_for_each(|failure| report.unread(failure, io))?;
     for file in &files {
+        report.encoding(file, io)?;
         let broken = file.each(|document| {
             match document {
-                Ok(parsed) => report.document(file, &parsed, &sources, io)?,
+                Ok(parsed) => {
+                    report.repeated_keys(file, &parsed, io)?;
+                    report.document(file, &parsed, &sources, io)?;
+                }
                 Err(failure) => {
                     io.eprintln(&failure)?;
                     report.failure(&failure, io)?;
@@ -116,8 +126,9 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         })?;
         report.totals.broken_documents += broken;
     }
-    let totals = report.end(io)?;
+    let totals = report.end(&kustomizations, io)?;
     io.eprintln(totals)?;
+    kustomizations.lines("check").iter().try_for_each(|line| io.eprintln(line))?;
     Ok(outcome(&totals, unread, args.fail_on))
 }
 
@@ -126,7 +137,7 @@ fn outcome(totals: &CheckTotals, unread: usize, fail_on: FailOnFinding) -> Outco
     let failing = match fail_on {
         FailOnFinding::Deny => 0,
         FailOnFinding::Warn => totals.warned,
-        FailOnFinding::Unread => unread,
+        FailOnFinding::Unread => unread + totals.parts + totals.unrendered,
     };
     let failing = failing + totals.denied + totals.would_deny;
     if totals.broken_documents + totals.unreadable_files + totals.empty_inputs > 0 {
@@ -146,6 +157,7 @@ struct Report<'a> {
     writer: Writer,
     totals: CheckTotals,
     not_reviewed: NotReviewedWorkloads,
+    parts: PartsOfObjects,
 }
 
 /// A [`FindingsFormat`] with its state.
@@ -164,8 +176,8 @@ impl<'a> Report<'a> {
             FindingsFormat::Sarif => Writer::Sarif(sarif::SarifLog::begin(out)?),
             FindingsFormat::Github => Writer::Github,
         };
-        let (totals, not_reviewed) = Default::default();
-        Ok(Self { args, namespace, writer, totals, not_reviewed })
+        let (totals, not_reviewed, parts) = Default::default();
+        Ok(Self { args, namespace, writer, totals, not_reviewed, parts })
     }
 
     /// Adds an input that could not be read at all; it is also reported on stderr.
@@ -211,10 +223,14 @@ impl<'a> Report<'a> {
                         .show_changes
                         .then(|| WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies));
                     let windows = windows_reason(&review.decision, workload.kind);
-                    self.workload(
-                        &ReviewedWorkload { name, file, workload, review, notes, findings, changes, windows },
-                        io,
-                    )?;
+                    let reviewed = ReviewedWorkload { name, file, workload, review, notes, findings, changes, windows };
+                    self.workload(&reviewed, io)?;
+                }
+                ClassifiedObject::Part(part) => self.part(file, part, sources, io)?,
+                ClassifiedObject::Kustomization(kustomization) => {
+                    self.totals.other_objects += 1;
+                    self.totals.parts += kustomization.inline;
+                    self.parts.add_inline("not judged", kustomization, file);
                 }
                 ClassifiedObject::Namespace(_) | ClassifiedObject::RuntimeClass(_) | ClassifiedObject::Other => {
                     self.totals.other_objects += 1;
@@ -225,35 +241,69 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
+    /// Reports a file in UTF-16.
+    fn encoding(&mut self, file: &ManifestFile<'_>, io: &mut Io<'_>) -> io::Result<()> {
+        if let Some(warning) = text_warning::encoding(file) {
+            self.text_warning(&warning, io)?;
+        }
+        Ok(())
+    }
+
+    /// Reports keys that a document contains twice.
+    fn repeated_keys(&mut self, file: &ManifestFile<'_>, parsed: &ParsedDocument, io: &mut Io<'_>) -> io::Result<()> {
+        text_warning::repeated_keys(file, parsed).iter().try_for_each(|warning| self.text_warning(warning, io))
+    }
+
+    fn text_warning(&mut self, warning: &TextWarning<'_>, io: &mut Io<'_>) -> io::Result<()> {
+        self.totals.count(Action::Warn, false);
+        match &mut self.writer {
+            Writer::Text => io.stdout.write_all(warning.diagnostic().render(io.colour_stdout).as_bytes()),
+            Writer::Json => write_line(io.stdout, &CheckRecord::Text(warning.record())),
+            Writer::Sarif(log) => {
+                log.note(Severity::Warning, &warning.failure());
+                Ok(())
+            }
+            Writer::Github => io.stdout.write_all(github::text(&warning.failure()).as_bytes()),
+        }
+    }
+
+    /// Reviews what a part of an object sets.
+    fn part(
+        &mut self,
+        file: &ManifestFile<'_>,
+        part: PartOfObject<'_>,
+        sources: &ReviewSources,
+        io: &mut Io<'_>,
+    ) -> io::Result<()> {
+        self.totals.parts += 1;
+        let (title, because) = (part.title(file, self.namespace), part.evidence.to_string());
+        let judged = part.judged();
+        if let Some(workload) = judged {
+            let creation = sources.creation(&workload, self.namespace);
+            let request = creation.request;
+            let review = review_of(&request, &sources.snapshot, &sources.policies);
+            let findings = part_findings(&request, &review, &sources.snapshot, &sources.policies);
+            let windows = windows_reason(&review.decision, workload.kind);
+            let name = workload.name(self.namespace);
+            let (notes, changes) = Default::default();
+            let reviewed = ReviewedWorkload { name, file, workload, review, notes, findings, changes, windows };
+            self.findings(&reviewed, io)?;
+        }
+        if matches!(self.writer, Writer::Json) {
+            let record = PartRecord { part: &title, because: &because, judged: judged.is_some() };
+            write_line(io.stdout, &CheckRecord::Part(record))?;
+        }
+        let done = if judged.is_some() { "rules apply to what it sets" } else { "not judged" };
+        self.parts.add(done, because, title);
+        Ok(())
+    }
+
     fn workload(&mut self, reviewed: &ReviewedWorkload<'_>, io: &mut Io<'_>) -> io::Result<()> {
         if let Some(why) = &reviewed.notes.not_reviewed {
             self.totals.not_reviewed += 1;
             self.not_reviewed.add(why.clone(), reviewed.workload.title(reviewed.file, &reviewed.name));
         }
-        for FindingResult { finding, action, would_deny, .. } in &reviewed.findings {
-            let action = if *would_deny { Action::Deny } else { *action };
-            let silent = finding.is_silent_repair(action);
-            if *would_deny {
-                self.totals.count_would_deny();
-            } else {
-                self.totals.count(action, silent);
-            }
-            if silent && !matches!(self.writer, Writer::Json) {
-                continue;
-            }
-            let place = reviewed.place(finding);
-            let record = FindingRecord { audit: *would_deny, ..FindingRecord::new(finding, action, Some(place)) };
-            let remark = reviewed.remark(finding, action);
-            match &mut self.writer {
-                Writer::Text => {
-                    let message = reviewed.message(finding, action);
-                    io.stdout.write_all(message.render(io.colour_stdout).as_bytes())?;
-                }
-                Writer::Json => write_line(io.stdout, &CheckRecord::Finding(record))?,
-                Writer::Sarif(log) => log.finding(io.stdout, &record, place, remark)?,
-                Writer::Github => io.stdout.write_all(github::finding(&record, place, remark).as_bytes())?,
-            }
-        }
+        self.findings(reviewed, io)?;
         match (&self.writer, &reviewed.changes) {
             (Writer::Json, changes) => {
                 let of_pods = changes.as_ref().map(|changes| changes.pods.as_slice());
@@ -267,7 +317,53 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn end(self, io: &mut Io<'_>) -> io::Result<CheckTotals> {
+    fn findings(&mut self, reviewed: &ReviewedWorkload<'_>, io: &mut Io<'_>) -> io::Result<()> {
+        for FindingResult { finding, action, would_deny, .. } in &reviewed.findings {
+            let action = if *would_deny { Action::Deny } else { *action };
+            let silent = finding.is_silent_repair(action);
+            if *would_deny {
+                self.totals.count_would_deny();
+            } else {
+                self.totals.count(action, silent);
+            }
+            if silent && !matches!(self.writer, Writer::Json) {
+                continue;
+            }
+            let place = reviewed.place(finding);
+            let record = FindingRecord { audit: *would_deny, ..FindingRecord::new(finding, action, Some(place)) };
+            let remark = &reviewed.remark(finding, action);
+            match &mut self.writer {
+                Writer::Text => {
+                    let message = reviewed.message(finding, action);
+                    io.stdout.write_all(message.render(io.colour_stdout).as_bytes())?;
+                }
+                Writer::Json => {
+                    let template = reviewed.workload.template(reviewed.file);
+                    let record = RenderedFinding { finding: record, template };
+                    write_line(io.stdout, &CheckRecord::Finding(record))?;
+                }
+                Writer::Sarif(log) => log.finding(io.stdout, &record, place, remark)?,
+                Writer::Github => io.stdout.write_all(github::finding(&record, place, remark).as_bytes())?,
+            }
+        }
+        Ok(())
+    }
+
+    fn end(mut self, kustomizations: &Kustomizations, io: &mut Io<'_>) -> io::Result<CheckTotals> {
+        self.parts.report(io)?;
+        self.totals.unrendered = kustomizations.unrendered.len();
+        for one in &kustomizations.unrendered {
+            let note = InputFailure::of_file(one.file.as_str(), one.sentence("check"));
+            match &mut self.writer {
+                Writer::Json => {
+                    let record = UnrenderedRecord { directory: &one.directory, command: one.command("check") };
+                    write_line(io.stdout, &CheckRecord::Unrendered(record))?;
+                }
+                Writer::Sarif(log) => log.note(Severity::Note, &note),
+                Writer::Github => io.stdout.write_all(github::note(&note).as_bytes())?,
+                Writer::Text => {}
+            }
+        }
         match self.writer {
             Writer::Json => write_line(io.stdout, &CheckRecord::Summary(&self.totals))?,
             Writer::Sarif(log) => log.end(io.stdout)?,
@@ -347,8 +443,18 @@ impl ReviewedWorkload<'_> {
     }
 
     /// The text that formats without notes add to a finding.
-    fn remark(&self, finding: &Finding, action: Action) -> &str {
-        self.windows_reason(finding, action).unwrap_or_else(|| self.outcome_remark(action))
+    fn remark(&self, finding: &Finding, action: Action) -> String {
+        let remark = self.windows_reason(finding, action).unwrap_or_else(|| self.outcome_remark(action));
+        match self.template_note() {
+            Some(note) if remark.is_empty() => note,
+            Some(note) => format!("{remark}; {note}"),
+            None => remark.to_owned(),
+        }
+    }
+
+    /// The template of Helm that contains the mistake.
+    fn template_note(&self) -> Option<String> {
+        self.workload.template(self.file).map(|template| format!("rendered from {template}"))
     }
 
     fn message<'a>(&'a self, finding: &'a Finding, action: Action) -> Diagnostic<'a> {
@@ -361,6 +467,7 @@ impl ReviewedWorkload<'_> {
             related: None,
             notes: [format!("{}: {}", self.name, finding.path)]
                 .into_iter()
+                .chain(self.template_note())
                 .chain(self.windows_reason(finding, action).map(str::to_owned))
                 .collect(),
             help: finding.help.to_string(),

@@ -7,11 +7,15 @@ use mullion_engine::model::json_pointer::unescape;
 use mullion_engine::model::text::counted;
 use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_manifest::{
-    LineColumn, LineIndex, ManifestDocument, ManifestDocuments, ManifestNode, ManifestObject, NotAnObject, Span, object,
+    LineColumn, LineIndex, ManifestDocument, ManifestDocuments, ManifestNode, ManifestObject, NotAnObject, Problem,
+    Span, object,
 };
 
+use crate::cli::helm_source::template_of;
 use crate::cli::input::SourceText;
 use crate::cli::io_handles::Io;
+use crate::cli::kustomization::{Kustomization, Kustomizations};
+use crate::cli::part_of_object::{PartEvidence, PartOfObject, part_evidence};
 use crate::report::{InputFailure, ObjectName, ReviewNotes, SourcePlace, os_text};
 
 /// A file with manifests.
@@ -20,6 +24,16 @@ pub(crate) struct ManifestFile<'t> {
     /// Its name and text.
     pub source: &'t SourceText,
     lines: LineIndex<'t>,
+    place: KustomizationPlace,
+}
+
+/// Where a file is for the kustomizations among the inputs.
+#[derive(Debug, Clone, Default)]
+struct KustomizationPlace {
+    /// The kustomization that names it as a patch.
+    patch_of: Option<String>,
+    /// The kustomization in its directory.
+    beside: Option<String>,
 }
 
 /// One document and the objects in it: one, or the items of a List.
@@ -27,7 +41,15 @@ pub(crate) struct ManifestFile<'t> {
 pub(crate) struct ParsedDocument {
     /// The document.
     pub document: ManifestDocument,
-    objects: Vec<Result<ManifestObject, NotAnObject>>,
+    objects: Vec<ParsedObject>,
+    kustomization: Option<Kustomization>,
+}
+
+/// One object, and why it is a part of one.
+#[derive(Debug)]
+struct ParsedObject {
+    object: Result<ManifestObject, NotAnObject>,
+    part: Option<PartEvidence>,
 }
 
 /// One object of a document.
@@ -39,6 +61,10 @@ pub(crate) enum ClassifiedObject<'d> {
     Namespace(&'d ManifestObject),
     /// A RuntimeClass.
     RuntimeClass(&'d ManifestObject),
+    /// A part of an object: a patch, or a workload without a field that every workload has.
+    Part(PartOfObject<'d>),
+    /// The input of `kustomize`.
+    Kustomization(&'d Kustomization),
     /// Any other Kubernetes object.
     Other,
     /// Not a Kubernetes object.
@@ -55,10 +81,40 @@ pub(crate) struct ManifestWorkload<'d> {
     document: &'d ManifestDocument,
 }
 
+impl<'d> ClassifiedObject<'d> {
+    /// The pod, or the object with a pod template, complete or a part.
+    pub(crate) fn workload(&self) -> Option<ManifestWorkload<'d>> {
+        match self {
+            Self::Workload(workload) => Some(*workload),
+            Self::Part(part) => part.workload,
+            _ => None,
+        }
+    }
+}
+
 impl<'t> ManifestFile<'t> {
     /// Creates the file without reading its documents.
     pub(crate) fn new(source: &'t SourceText) -> Self {
-        Self { lines: LineIndex::new(&source.text), source }
+        Self { lines: LineIndex::new(&source.text), source, place: KustomizationPlace::default() }
+    }
+
+    /// Creates all files of an input, and finds the kustomizations among them.
+    pub(crate) fn all(sources: &'t [SourceText]) -> (Vec<Self>, Kustomizations) {
+        let kustomizations = Kustomizations::find(sources);
+        let file = |source: &'t SourceText| {
+            let place = KustomizationPlace {
+                patch_of: kustomizations.of_patch(&source.name).map(str::to_owned),
+                beside: kustomizations.beside(&source.name).map(str::to_owned),
+            };
+            Self { place, ..Self::new(source) }
+        };
+        (sources.iter().map(file).collect(), kustomizations)
+    }
+
+    /// The objects of a document of this file.
+    fn parsed(&self, document: ManifestDocument) -> ParsedDocument {
+        let KustomizationPlace { patch_of, beside } = &self.place;
+        ParsedDocument::in_place(document, &self.source.name, patch_of.as_deref(), beside.as_deref())
     }
 
     /// Its documents in order, each read on demand.
@@ -75,7 +131,7 @@ impl<'t> ManifestFile<'t> {
         let mut broken = 0;
         for document in self.documents() {
             match document {
-                Ok(document) => visit(Ok(ParsedDocument::new(document)))?,
+                Ok(document) => visit(Ok(self.parsed(document)))?,
                 Err(problem) => {
                     broken += 1;
                     if broken <= NAMED {
@@ -97,6 +153,11 @@ impl<'t> ManifestFile<'t> {
         self.lines.line_column(offset)
     }
 
+    /// What is wrong with the text of a document, and changes nothing about its values.
+    pub(crate) fn warnings(&self, document: &ManifestDocument) -> impl Iterator<Item = Problem> {
+        document.warnings(&self.source.name, &self.lines)
+    }
+
     /// The place of `span` in this file.
     pub(crate) fn place(&self, span: Span) -> SourcePlace<'_> {
         let LineColumn { line, column } = self.line_column(span.start);
@@ -108,12 +169,12 @@ impl<'t> ManifestFile<'t> {
 /// kind with the extension of a manifest may contain millions.
 const NAMED: usize = 20;
 
-/// Calls `visit` for each workload of all files in order, and reports broken and skipped documents on stderr. Returns the
+/// Calls `visit` for each object of all files in order, and reports broken and skipped documents on stderr. Returns the
 /// number of broken documents.
-pub(crate) fn each_workload(
+pub(crate) fn each_object(
     files: &[ManifestFile<'_>],
     io: &mut Io<'_>,
-    mut visit: impl FnMut(&ManifestWorkload<'_>, &ManifestFile<'_>, &mut Io<'_>) -> anyhow::Result<()>,
+    mut visit: impl FnMut(&ClassifiedObject<'_>, &ManifestFile<'_>, &mut Io<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<usize> {
     let (mut broken, mut skipped) = (0, 0);
     for file in files {
@@ -123,11 +184,8 @@ pub(crate) fn each_workload(
                 Err(failure) => return Ok(io.eprintln(failure)?),
             };
             for found in parsed.objects() {
-                match found {
-                    ClassifiedObject::Workload(workload) => visit(&workload, file, io)?,
-                    ClassifiedObject::Skipped => skipped += 1,
-                    ClassifiedObject::Namespace(_) | ClassifiedObject::RuntimeClass(_) | ClassifiedObject::Other => {}
-                }
+                skipped += usize::from(matches!(found, ClassifiedObject::Skipped));
+                visit(&found, file, io)?;
             }
             Ok(())
         })?;
@@ -145,26 +203,48 @@ pub(crate) fn report_skipped(skipped: usize, io: &mut Io<'_>) -> io::Result<()> 
 }
 
 impl ParsedDocument {
-    /// Finds the objects of `document`.
+    /// Finds the objects of `document`, which is alone.
     pub(crate) fn new(document: ManifestDocument) -> Self {
-        Self { objects: object::objects(&document), document }
+        Self::in_place(document, "", None, None)
+    }
+
+    /// Finds the objects of a document of `file`. `patch_of`: the kustomization that names the file as a patch;
+    /// `beside`: the one in its directory.
+    fn in_place(document: ManifestDocument, file: &str, patch_of: Option<&str>, beside: Option<&str>) -> Self {
+        let kustomization = Kustomization::of(file, &document.node);
+        let parsed = |mut object| {
+            let part = part_evidence(&mut object, &document, patch_of, beside);
+            ParsedObject { object, part }
+        };
+        Self { objects: object::objects(&document).into_iter().map(parsed).collect(), kustomization, document }
     }
 
     /// Its objects in order.
     pub(crate) fn objects(&self) -> impl Iterator<Item = ClassifiedObject<'_>> {
-        self.objects.iter().map(|object| match object {
-            Err(_) => ClassifiedObject::Skipped,
-            Ok(object) if object.kind == "Namespace" && object.api_version == "v1" => {
+        let kustomization = self.kustomization.as_ref().map(ClassifiedObject::Kustomization);
+        let objects = self.objects.iter().map(|ParsedObject { object, part }| match (object, part) {
+            (_, Some(evidence)) => ClassifiedObject::Part(PartOfObject {
+                workload: object.as_ref().ok().and_then(|object| self.workload(object)),
+                object: object.as_ref(),
+                evidence,
+            }),
+            (Err(_), None) => ClassifiedObject::Skipped,
+            (Ok(object), None) if object.kind == "Namespace" && object.api_version == "v1" => {
                 ClassifiedObject::Namespace(object)
             }
-            Ok(object) if object.kind == "RuntimeClass" && object.api_version.starts_with("node.k8s.io/") => {
+            (Ok(object), None) if object.kind == "RuntimeClass" && object.api_version.starts_with("node.k8s.io/") => {
                 ClassifiedObject::RuntimeClass(object)
             }
-            Ok(object) => match WorkloadKind::of_object(&object.api_version, &object.kind) {
-                Some(kind) => ClassifiedObject::Workload(ManifestWorkload { kind, object, document: &self.document }),
-                None => ClassifiedObject::Other,
-            },
-        })
+            (Ok(object), None) => self.workload(object).map_or(ClassifiedObject::Other, ClassifiedObject::Workload),
+        });
+        let objects = objects.filter(move |_| kustomization.is_none());
+        kustomization.into_iter().chain(objects)
+    }
+
+    /// `object`, if it is a pod or has a pod template.
+    fn workload<'d>(&'d self, object: &'d ManifestObject) -> Option<ManifestWorkload<'d>> {
+        let kind = WorkloadKind::of_object(&object.api_version, &object.kind)?;
+        Some(ManifestWorkload { kind, object, document: &self.document })
     }
 }
 
@@ -209,6 +289,11 @@ impl<'d> ManifestWorkload<'d> {
             None => format!("  os: {}", os_text(&review.decision)),
         };
         vec![self.title(file, name), second]
+    }
+
+    /// The template of its document in `file`, if Helm rendered it.
+    pub(crate) fn template<'t>(&self, file: &ManifestFile<'t>) -> Option<&'t str> {
+        template_of(&file.source.text, self.document)
     }
 
     /// The span to show for `pointer`, which starts at the object.
@@ -258,7 +343,7 @@ mod tests {
         {
             let text = format!("apiVersion: {api_version}\nkind: Job\nmetadata: {{name: a}}\n");
             let parsed = ParsedDocument::new(document::documents("t.yaml", &text).remove(0).unwrap());
-            let is_workload = parsed.objects().map(|found| matches!(found, ClassifiedObject::Workload(_)));
+            let is_workload = parsed.objects().map(|found| found.workload().is_some());
             assert_eq!(is_workload.collect::<Vec<_>>(), [workload], "{api_version}");
         }
     }

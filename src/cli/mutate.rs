@@ -6,15 +6,17 @@ use clap::Args;
 use json_patch::PatchOperation;
 use mullion_engine::admission::Denial;
 use mullion_engine::model::foreign_text::{visible, visible_lines};
+use mullion_manifest::TextEncoding;
 use mullion_manifest::edit::{ObjectPatch, Replacement, text_patch};
 use similar::TextDiff;
 
 use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument, report_skipped};
-use crate::cli::input::Inputs;
+use crate::cli::input::{Inputs, SourceText};
 use crate::cli::io_handles::Io;
 use crate::cli::live;
 use crate::cli::live::{LiveArguments, ReadRequest};
 use crate::cli::outcome::Outcome;
+use crate::cli::part_of_object::{PartsOfObjects, inline_part};
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::report::{Admission, NotReviewedWorkloads};
 
@@ -49,7 +51,7 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let request = ReadRequest::manifests("mutate", &selection, args.sources.snapshot.is_some());
     let input = live::read(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
-    let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
+    let (files, kustomizations) = ManifestFile::all(&texts.sources);
     let sources = args.sources.load(&files, &selection, input.live)?;
     let context = MutateContext { namespace: &input.namespace, templates: args.templates, sources: &sources };
 
@@ -71,17 +73,22 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         io.eprintln("nothing was changed or printed; correct the input first")?;
         return Ok(Outcome::Unreadable);
     }
-    let mut not_reviewed = NotReviewedWorkloads::default();
+    let (mut not_reviewed, mut parts) = (NotReviewedWorkloads::default(), PartsOfObjects::default());
     for (_, changed) in &mut all {
         for (why, what) in changed.not_reviewed.drain(..) {
             not_reviewed.add(why, what);
         }
+        for (why, what) in changed.parts.drain(..) {
+            parts.add("not changed", why, what);
+        }
     }
     not_reviewed.lines().try_for_each(|line| io.eprintln(line))?;
+    parts.report(io)?;
+    kustomizations.lines("mutate").iter().try_for_each(|line| io.eprintln(line))?;
     report_skipped(all.iter().map(|(_, changed)| changed.skipped).sum(), io)?;
 
     let mut outcome = Outcome::Clean;
-    let mut stream = Stream::default();
+    let mut stream = Stream { encoding: common_encoding(&texts.sources), tail: None };
     for (file, changed) in all {
         for unchanged in &changed.unchanged {
             outcome = outcome.max(Outcome::Findings);
@@ -94,7 +101,10 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
             let diff = TextDiff::from_lines(old, &new).unified_diff().header(&name, &name).to_string();
             io.stdout.write_all(visible_lines(&diff).as_bytes())?;
         } else {
-            stream.append(&new, io)?;
+            // In UTF-8 nothing needs the mark of UTF-16.
+            let is_changed = file.source.encoding != stream.encoding;
+            let new = new.strip_prefix('\u{feff}').filter(|_| is_changed).unwrap_or(&new);
+            stream.append(new, io)?;
         }
     }
     Ok(outcome)
@@ -115,6 +125,8 @@ struct Changed {
     unchanged: Vec<Unchanged>,
     /// Objects that are not reviewed, with the reason first.
     not_reviewed: Vec<(String, String)>,
+    /// Parts of objects, which stay as they are, with the reason first.
+    parts: Vec<(String, String)>,
     /// Documents that are not a Kubernetes object.
     skipped: usize,
 }
@@ -153,7 +165,18 @@ impl Changed {
         let MutateContext { namespace, templates, sources } = *context;
         let mut patches = Vec::new();
         for found in parsed.objects() {
-            let ClassifiedObject::Workload(workload) = found else { continue };
+            let workload = match found {
+                ClassifiedObject::Workload(workload) => workload,
+                ClassifiedObject::Part(part) => {
+                    self.parts.push((part.evidence.to_string(), part.title(file, namespace)));
+                    continue;
+                }
+                ClassifiedObject::Kustomization(kustomization) => {
+                    self.parts.extend(inline_part(kustomization, file));
+                    continue;
+                }
+                _ => continue,
+            };
             let mut creation = sources.creation(&workload, namespace);
             creation.request.into_templates = templates;
             // What the webhook does, at both of its endpoints.
@@ -190,9 +213,16 @@ impl Unchanged {
     }
 }
 
+/// The encoding that all files have; UTF-8 if they differ, because a stream has one.
+fn common_encoding(sources: &[SourceText]) -> TextEncoding {
+    let mut encodings = sources.iter().map(|source| source.encoding);
+    let first = encodings.next().unwrap_or_default();
+    if encodings.all(|encoding| encoding == first) { first } else { TextEncoding::Utf8 }
+}
+
 /// Several files as one stream of documents.
-#[derive(Default)]
 struct Stream {
+    encoding: TextEncoding,
     /// The end of the output, if something other than white space was written.
     tail: Option<Tail>,
 }
@@ -213,21 +243,25 @@ impl Stream {
     fn append(&mut self, text: &str, io: &mut Io<'_>) -> io::Result<()> {
         let Some(tail) = self.tail else {
             self.tail = Tail::of(text, true);
-            return io.stdout.write_all(text.as_bytes());
+            return self.write(text, io);
         };
         // A byte-order mark is valid only at the start of a stream.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let Some(next) = Tail::of(text, tail.json) else { return Ok(()) };
         if !tail.ended {
-            io.stdout.write_all(tail.line_break.as_bytes())?;
+            self.write(tail.line_break, io)?;
         }
         let marker = if tail.marked || next.json { None } else { marker_before(text) };
         if let Some(marker) = marker {
-            io.stdout.write_all(marker.as_bytes())?;
-            io.stdout.write_all(tail.line_break.as_bytes())?;
+            self.write(marker, io)?;
+            self.write(tail.line_break, io)?;
         }
         self.tail = Some(next);
-        io.stdout.write_all(text.as_bytes())
+        self.write(text, io)
+    }
+
+    fn write(&self, text: &str, io: &mut Io<'_>) -> io::Result<()> {
+        io.stdout.write_all(&self.encoding.encode(text))
     }
 }
 

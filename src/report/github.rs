@@ -30,6 +30,18 @@ pub(crate) fn failure(failure: &InputFailure) -> String {
     Command { severity: Severity::Error, file, start: *place, end: None, title: "not readable", message }.line()
 }
 
+/// The command for what was not judged, with a line break.
+pub(crate) fn note(note: &InputFailure) -> String {
+    let InputFailure { file, place, message } = note;
+    Command { severity: Severity::Note, file, start: *place, end: None, title: "not judged", message }.line()
+}
+
+/// The command for a warning about the text of a file, with a line break.
+pub(crate) fn text(warning: &InputFailure) -> String {
+    let InputFailure { file, place, message } = warning;
+    Command { severity: Severity::Warning, file, start: *place, end: None, title: "text", message }.line()
+}
+
 /// The command for a problem of a policy file that ends at `end`, with a line break.
 pub(crate) fn problem(failure: &InputFailure, severity: Severity, end: Option<(usize, usize)>) -> String {
     let InputFailure { file, place, message } = failure;

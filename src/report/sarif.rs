@@ -35,6 +35,7 @@ pub(crate) struct SarifLog {
     seen: HashMap<String, usize>,
     results: usize,
     failures: Vec<Notification>,
+    notes: Vec<Notification>,
 }
 
 impl SarifLog {
@@ -51,7 +52,7 @@ impl SarifLog {
         write!(out, "\n]}}}},\n\"columnKind\":\"unicodeCodePoints\",\n\"originalUriBaseIds\":{{\"{BASE}\":")?;
         serde_json::to_writer(JsonWriter(&mut *out), &json!({"description": {"text": "where mullion was run"}}))?;
         write!(out, "}},\n\"results\":[")?;
-        Ok(Self { rules, seen: HashMap::new(), results: 0, failures: Vec::new() })
+        Ok(Self { rules, seen: HashMap::new(), results: 0, failures: Vec::new(), notes: Vec::new() })
     }
 
     /// Writes a finding. `remark` is what Mullion does about it; may be empty.
@@ -83,17 +84,19 @@ impl SarifLog {
 
     /// Stores an input that cannot be reviewed for the end of the log.
     pub(crate) fn failure(&mut self, failure: &InputFailure) {
-        self.failures.push(Notification {
-            level: Severity::Error.name(),
-            message: Text::new(&failure.message),
-            locations: [Location::new(&failure.file, failure.place, None)],
-        });
+        self.failures.push(Notification::new(Severity::Error, failure));
+    }
+
+    /// Stores what is said about a file and is no result of a rule for the end of the log.
+    pub(crate) fn note(&mut self, severity: Severity, note: &InputFailure) {
+        self.notes.push(Notification::new(severity, note));
     }
 
     /// Writes everything after the last result.
     pub(crate) fn end(self, out: &mut dyn Write) -> io::Result<()> {
-        let invocation =
-            Invocation { execution_successful: self.failures.is_empty(), tool_execution_notifications: self.failures };
+        let execution_successful = self.failures.is_empty();
+        let notifications = self.failures.into_iter().chain(self.notes).collect();
+        let invocation = Invocation { execution_successful, tool_execution_notifications: notifications };
         write!(out, "\n],\n\"invocations\":[")?;
         serde_json::to_writer(JsonWriter(&mut *out), &invocation)?;
         writeln!(out, "]}}]}}")
@@ -208,6 +211,16 @@ struct Notification {
     level: &'static str,
     message: Text,
     locations: [Location; 1],
+}
+
+impl Notification {
+    fn new(severity: Severity, about: &InputFailure) -> Self {
+        Self {
+            level: severity.name(),
+            message: Text::new(&about.message),
+            locations: [Location::new(&about.file, about.place, None)],
+        }
+    }
 }
 
 impl From<&'static Rule> for ReportingDescriptor {

@@ -15,8 +15,8 @@ use mullion_manifest::edit::{ObjectPatch, text_patch};
 use mullion_plan::PlanReport;
 use mullion_plan::report::{PlannedContainer, PlannedWorkload, ProposalConfidence, Verdict};
 
-use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument};
-use crate::cli::input::{SourceText, is_manifest, read_file, text};
+use crate::cli::documents::{ManifestFile, ManifestWorkload, ParsedDocument};
+use crate::cli::input::{SourceText, is_manifest, read_file, source_text};
 use crate::cli::io_handles::Io;
 use crate::cli::new_file::NewFile;
 use crate::cli::plan::field_edits::object_edits;
@@ -72,7 +72,7 @@ pub(super) fn write_files(
     let mut unwritten = 0;
     for path in wanted {
         let changed = match read(&path) {
-            Ok(source) => matches.edit(&source, io)?.map(|text| replace(&path, &text)),
+            Ok(source) => matches.edit(&source, io)?.map(|text| replace(&path, &source.encoding.encode(&text))),
             Err(failure) => Some(Err(io::Error::other(failure.message))),
         };
         if let Some(Err(error)) = changed {
@@ -125,7 +125,7 @@ impl<'r> Matches<'r> {
         for document in file.documents() {
             let parsed = ParsedDocument::new(document.map_err(InputFailure::from)?);
             for object in parsed.objects() {
-                if let ClassifiedObject::Workload(workload) = object {
+                if let Some(workload) = object.workload() {
                     let line = file.line_column(workload.object.span.start).line;
                     found.extend(self.of(&workload).map(|at| (at, format!("{}:{line}", source.name))));
                 }
@@ -150,7 +150,7 @@ impl<'r> Matches<'r> {
             let mut patches: Vec<(String, Vec<PatchOperation>)> = Vec::new();
             let mut written = Vec::new();
             for object in parsed.objects() {
-                let ClassifiedObject::Workload(workload) = object else { continue };
+                let Some(workload) = object.workload() else { continue };
                 let Some(found) = self.of(&workload) else { continue };
                 let line = file.line_column(workload.object.span.start).line;
                 let name = workload.object.name.as_deref().unwrap_or_default();
@@ -255,11 +255,11 @@ fn shown(planned: &PlannedWorkload) -> String {
 fn read(path: &Path) -> Result<SourceText, InputFailure> {
     let name = path.display().to_string();
     let bytes = read_file(path).map_err(|error| InputFailure::of_file(name.as_str(), error.to_string()))?;
-    Ok(SourceText { text: text(&name, bytes)?, name })
+    source_text(name, bytes)
 }
 
 /// Replaces a file in one step, so that an interrupted program leaves the old or the new text.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     // The file itself, so that a link to it stays one.
     let path = fs::canonicalize(path)?;
     let (new, mut file) = NewFile::create(&path)?;
@@ -267,8 +267,8 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     new.finish()
 }
 
-fn fill(file: &mut File, path: &Path, text: &str) -> io::Result<()> {
-    file.write_all(text.as_bytes())?;
+fn fill(file: &mut File, path: &Path, text: &[u8]) -> io::Result<()> {
+    file.write_all(text)?;
     file.set_permissions(fs::metadata(path)?.permissions())?;
     file.sync_all()
 }
