@@ -11,14 +11,14 @@ use mullion_engine::model::{DetectedOs, OsDecision, WorkloadKind};
 use mullion_engine::patch::{decision_reason, linux_way_out};
 use mullion_engine::rules::Finding;
 
-use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument};
+use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument, PartOfObject};
 use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
 use crate::cli::kustomization::Kustomizations;
 use crate::cli::live;
 use crate::cli::live::{LiveArguments, ReadRequest};
 use crate::cli::outcome::Outcome;
-use crate::cli::part_of_object::{PartOfObject, PartsOfObjects};
+use crate::cli::parts_of_objects::PartsOfObjects;
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::cli::text_warning;
 use crate::cli::text_warning::TextWarning;

@@ -15,7 +15,7 @@ use crate::cli::helm_source::template_of;
 use crate::cli::input::SourceText;
 use crate::cli::io_handles::Io;
 use crate::cli::kustomization::{Kustomization, Kustomizations};
-use crate::cli::part_of_object::{PartEvidence, PartOfObject, part_evidence};
+use crate::cli::part_evidence::{PartEvidence, part_evidence};
 use crate::report::{InputFailure, ObjectName, ReviewNotes, SourcePlace, os_text};
 
 /// A file with manifests.
@@ -79,6 +79,37 @@ pub(crate) struct ManifestWorkload<'d> {
     /// The object.
     pub object: &'d ManifestObject,
     document: &'d ManifestDocument,
+}
+
+/// A part of an object in its document.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PartOfObject<'d> {
+    /// The part, if it is of a pod or of an object with a pod template; without directives.
+    pub(crate) workload: Option<ManifestWorkload<'d>>,
+    /// Its place, and its kind and name if it has them.
+    pub(crate) object: Result<&'d ManifestObject, &'d NotAnObject>,
+    /// Why it is a part.
+    pub(crate) evidence: &'d PartEvidence,
+}
+
+impl<'d> PartOfObject<'d> {
+    /// The workload that the part sets values of, if rules apply to them.
+    pub(crate) fn judged(&self) -> Option<ManifestWorkload<'d>> {
+        self.workload.filter(|_| self.evidence.permits_rules())
+    }
+
+    /// Its name, if it has one, with its place in `file`: `Deployment default/web (a.yaml:3)`.
+    pub(crate) fn title(&self, file: &ManifestFile<'_>, default_namespace: &str) -> String {
+        let line = |span: Span| file.line_column(span.start).line;
+        match (&self.workload, self.object) {
+            (Some(workload), _) => workload.title(file, &workload.name(default_namespace)),
+            (None, Ok(object)) => {
+                let name = object.name.as_deref().unwrap_or("(no name)");
+                format!("{} {name} ({}:{})", object.kind, file.source.name, line(object.span))
+            }
+            (None, Err(part)) => format!("{}:{}", file.source.name, line(part.span)),
+        }
+    }
 }
 
 impl<'d> ClassifiedObject<'d> {

@@ -20,7 +20,7 @@ use crate::cli::live;
 use crate::cli::live::{LiveArguments, PodStatus, ReadRequest};
 use crate::cli::outcome::Outcome;
 use crate::cli::output_format::OutputFormat;
-use crate::cli::part_of_object::PartsOfObjects;
+use crate::cli::parts_of_objects::PartsOfObjects;
 use crate::cli::policy::show::{flow, item_of};
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::report::{

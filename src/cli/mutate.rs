@@ -16,7 +16,7 @@ use crate::cli::io_handles::Io;
 use crate::cli::live;
 use crate::cli::live::{LiveArguments, ReadRequest};
 use crate::cli::outcome::Outcome;
-use crate::cli::part_of_object::{PartsOfObjects, inline_part};
+use crate::cli::parts_of_objects::{PartsOfObjects, inline_part};
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::report::{Admission, NotReviewedWorkloads};
 

@@ -273,19 +273,16 @@ mod tests {
         for token in pointer.split('/').skip(1) {
             let key = token.replace("~1", "/");
             let index = token.parse::<usize>().ok().filter(|_| part.is_array());
-            let next = match index.zip(merge_key(&list)) {
-                Some((at, by)) => {
-                    let item = &part[at];
-                    let at = merged.as_array().unwrap().iter().position(|other| other[by] == item[by]).unwrap();
-                    merged = &merged[at];
-                    part = item;
-                    at.to_string()
-                }
-                None => {
-                    part = index.map_or_else(|| part.get(&key), |at| part.get(at)).unwrap_or(&Value::Null);
-                    merged = index.map_or_else(|| merged.get(&key), |at| merged.get(at)).unwrap_or(&Value::Null);
-                    token.to_owned()
-                }
+            let next = if let Some((at, by)) = index.zip(merge_key(&list)) {
+                let item = &part[at];
+                let at = merged.as_array().unwrap().iter().position(|other| other[by] == item[by]).unwrap();
+                merged = &merged[at];
+                part = item;
+                at.to_string()
+            } else {
+                part = index.map_or_else(|| part.get(&key), |at| part.get(at)).unwrap_or(&Value::Null);
+                merged = index.map_or_else(|| merged.get(&key), |at| merged.get(at)).unwrap_or(&Value::Null);
+                token.to_owned()
             };
             moved = format!("{moved}/{next}");
             list = key;

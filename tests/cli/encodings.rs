@@ -6,11 +6,13 @@ const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web # \u{1f600}
     containers:\n  - name: a\n    image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n    resources: {limits: {memory: 1Gi}}\n    \
     # \u{fc}\n    securityContext: {runAsUser: 5}\n";
 
-fn utf16(text: &str, to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+fn utf16(text: &str, to_bytes: ByteOrder) -> Vec<u8> {
     "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(to_bytes).collect()
 }
 
-const ORDERS: [(&str, fn(u16) -> [u8; 2]); 2] = [("UTF-16LE", u16::to_le_bytes), ("UTF-16BE", u16::to_be_bytes)];
+type ByteOrder = fn(u16) -> [u8; 2];
+
+const ORDERS: [(&str, ByteOrder); 2] = [("UTF-16LE", u16::to_le_bytes), ("UTF-16BE", u16::to_be_bytes)];
 
 #[test]
 fn utf_16_has_the_findings_of_utf_8_and_one_of_its_own() {

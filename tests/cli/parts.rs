@@ -128,7 +128,8 @@ fn the_kustomization_of_flux_is_another_kind() {
 #[test]
 fn kustomizations_of_hostile_authors_cost_little() {
     let dir = dir();
-    let paths: String = (0..100_000).map(|n| format!("- path: ../{n}/p.yaml\n")).collect();
+    let paths: Vec<String> = (0..100_000).map(|n| format!("- path: ../{n}/p.yaml\n")).collect();
+    let paths = paths.concat();
     write(&dir, "Kustomization", format!("resources: [., .., kustomization.yaml]\npatches:\n{paths}"));
     let mut deep = "apiVersion: v1\nkind: Pod\nspec: ".to_owned();
     deep.push_str(&"{a: ".repeat(1000));

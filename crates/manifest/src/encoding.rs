@@ -1,7 +1,7 @@
 //! The encodings of text files: UTF-8, and UTF-16 with a byte-order mark.
 //!
-//! Windows PowerShell writes UTF-16 with `>` and `Out-File`. `kubectl` reads it if a byte-order mark says so
-//! (kubernetes/kubernetes#39008), and Flux and kustomize do not.
+//! Windows PowerShell writes UTF-16 with `>` and `Out-File`. `kubectl` reads it if the file has a byte-order
+//! mark (kubernetes/kubernetes#39008), and Flux and kustomize do not.
 
 use std::borrow::Cow;
 
@@ -22,8 +22,8 @@ pub enum TextEncoding {
 }
 
 impl TextEncoding {
-    /// The encoding that the byte-order mark of a file says; UTF-8 without one. UTF-32 begins with the mark of UTF-16 and
-    /// is none of these.
+    /// The encoding of a file by its byte-order mark; UTF-8 without one. UTF-32 begins with the mark of UTF-16, and is not
+    /// read.
     pub fn of(bytes: &[u8]) -> Self {
         match bytes {
             [0xff, 0xfe, 0, 0, ..] => Self::Utf8,

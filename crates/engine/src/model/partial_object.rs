@@ -138,16 +138,11 @@ fn stated_os(kind: WorkloadKind, part: &Value) -> Option<Os> {
 fn completion(kind: WorkloadKind, part: &Value, os: Option<Os>, host_process: bool) -> Value {
     let mut object = part.clone();
     let pod = |pointer: &str| format!("{}{pointer}", kind.pod_pointer());
-    match os {
-        Some(os) => {
-            fill(&mut object, &pod("/spec/os/name"), &json!(os.name()));
-            let selector = format!("/spec/nodeSelector/{}", escape(OS_LABEL));
-            fill(&mut object, &pod(&selector), &json!(os.name()));
-        }
-        None => {
-            let annotation = format!("/metadata/annotations/{}", escape(OS_ANNOTATION));
-            fill(&mut object, &pod(&annotation), &json!("any"));
-        }
+    if let Some(os) = os {
+        fill(&mut object, &pod("/spec/os/name"), &json!(os.name()));
+        fill(&mut object, &pod(&format!("/spec/nodeSelector/{}", escape(OS_LABEL))), &json!(os.name()));
+    } else {
+        fill(&mut object, &pod(&format!("/metadata/annotations/{}", escape(OS_ANNOTATION))), &json!("any"));
     }
     // Others than HostProcess pods state that none of their containers is one.
     let user = if host_process { r"NT AUTHORITY\SYSTEM" } else { "ContainerUser" };
@@ -195,7 +190,7 @@ fn fill(object: &mut Value, pointer: &str, value: &Value) {
 #[cfg(test)]
 mod tests {
 
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use super::*;
 

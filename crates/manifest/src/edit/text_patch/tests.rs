@@ -608,7 +608,8 @@ fn manifest(step: usize, list: usize, item: usize, comments: bool, line_break: &
         "status: {}".to_owned(),
         note("# end"),
     ];
-    lines.iter().filter(|line| !line.is_empty()).map(|line| format!("{line}{line_break}")).collect()
+    let lines = lines.into_iter().filter(|line| !line.is_empty()).flat_map(|line| [line, line_break.to_owned()]);
+    lines.collect()
 }
 
 /// Whether `part` is `whole` without some lines.
