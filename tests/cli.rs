@@ -25,6 +25,8 @@ mod bad_input;
 mod ci_formats;
 #[path = "cli/cluster.rs"]
 mod cluster;
+#[path = "cli/encodings.rs"]
+mod encodings;
 #[path = "cli/explain.rs"]
 mod explain;
 #[path = "cli/facts.rs"]
@@ -43,6 +45,8 @@ mod not_reviewed;
 mod outputs;
 #[path = "cli/packing.rs"]
 mod packing;
+#[path = "cli/parts.rs"]
+mod parts;
 #[cfg(target_os = "linux")]
 #[path = "cli/pipelines.rs"]
 mod pipelines;
@@ -469,7 +473,8 @@ fn empty_input_is_an_error_of_check_and_explain() {
 fn directories_are_read_recursively_in_order() {
     let dir = dir();
     for (name, pod) in [("b.yaml", "b"), ("a/z.yml", "a-z"), ("a/b.JSON", "a-b"), ("c/d/e.yaml", "c-d-e")] {
-        let json = format!(r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "{pod}"}}}}"#);
+        let spec = r#"{"containers": [{"name": "a", "image": "a"}]}"#;
+        let json = format!(r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "{pod}"}}, "spec": {spec}}}"#);
         write(&dir, name, json);
     }
     for name in [".hidden.yaml", ".git/config.yaml", "a/.x.json", "notes.txt", "yaml", "a/Chart.yaml.bak"] {
@@ -758,7 +763,7 @@ fn a_diff_applies_and_is_empty_without_changes() {
 
 #[test]
 fn templates_are_changed_only_on_request() {
-    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  template:\n    spec:\n      \
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  selector: {matchLabels: {a: b}}\n  template:\n    spec:\n      \
                       containers:\n      - name: iis\n        image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n";
     assert_eq!(mullion(&["mutate", "-"], deployment).out, deployment);
     let ran = mullion(&["mutate", "--templates", "-"], deployment);
@@ -1162,7 +1167,7 @@ fn an_explanation_names_evidence_changes_settings_and_nodes() {
         linux.contains("\n  os: linux, because nothing specifies the operating system (Linux default)\n"),
         "{linux}"
     );
-    let multi = "apiVersion: v1\nkind: Pod\nmetadata: {annotations: {mullion.dev/os: any}}\nspec: {containers: []}\n";
+    let multi = "apiVersion: v1\nkind: Pod\nmetadata: {annotations: {mullion.dev/os: any}}\nspec: {containers: [{name: a, image: a}]}\n";
     let multi = mullion(&["explain", "-"], multi).out;
     let any = "\n  os: undecided: metadata.annotations[mullion.dev/os] allows any operating system\n";
     assert!(multi.contains(any), "{multi}");

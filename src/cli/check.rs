@@ -11,18 +11,23 @@ use mullion_engine::model::{DetectedOs, OsDecision};
 use mullion_engine::patch::{decision_reason, linux_way_out};
 use mullion_engine::rules::Finding;
 
-use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument};
+use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument, PartOfObject};
 use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
+use crate::cli::kustomization::Kustomizations;
 use crate::cli::live;
 use crate::cli::live::{LiveArguments, ReadRequest};
 use crate::cli::other_namespaces::OtherNamespaces;
 use crate::cli::outcome::Outcome;
 use crate::cli::output_file::OutputFileArgs;
+use crate::cli::parts_of_objects::PartsOfObjects;
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
+use crate::cli::text_warning;
+use crate::cli::text_warning::TextWarning;
 use crate::report::{
-    CheckTotals, Diagnostic, FindingPlace, FindingRecord, FindingResult, FindingsFormat, FindingsWriter, FormatOptions,
-    ObjectName, ReportedFinding, ReportedWorkload, ReviewNotes, WorkloadChanges, WorkloadRecord, finding_results,
+    CheckRecord, CheckTotals, Diagnostic, FileNote, FindingPlace, FindingRecord, FindingResult, FindingsFormat,
+    FindingsWriter, FormatOptions, InputFailure, ObjectName, PartRecord, ReportedFinding, ReportedWorkload,
+    ReviewNotes, Severity, UnrenderedRecord, WorkloadChanges, WorkloadRecord, finding_results, part_findings,
     review_of,
 };
 
@@ -70,7 +75,8 @@ pub enum FailOnFinding {
     /// Also findings that warn
     #[value(alias = "warning")]
     Warn,
-    /// Findings that deny, lists of the cluster that cannot be read, and objects with pods that cannot be read
+    /// Findings that deny, and what is not known: lists of the cluster and objects with pods that cannot be read, parts of
+    /// objects, and the results of kustomizations
     Unread,
 }
 
@@ -84,7 +90,7 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let request = ReadRequest::manifests("check", &selection, args.sources.snapshot.is_some());
     let input = live::read(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
-    let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
+    let (files, kustomizations) = ManifestFile::all(&texts.sources);
     let unread = input.live.as_ref().map_or(0, |live| live.unread);
     let sources = args.sources.load(&files, &selection, input.live)?;
 
@@ -99,9 +105,16 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         .chain(&empty)
         .try_for_each(|failure| report.writer.unread(failure, io.stdout))?;
     for file in &files {
+        if let Some(warning) = text_warning::encoding(file) {
+            report.text_warning(&warning, io)?;
+        }
         let broken = file.each(|document| {
             match document {
-                Ok(parsed) => report.document(file, &parsed, &sources, io)?,
+                Ok(parsed) => {
+                    let warnings = text_warning::repeated_keys(file, &parsed);
+                    warnings.iter().try_for_each(|warning| report.text_warning(warning, io))?;
+                    report.document(file, &parsed, &sources, io)?;
+                }
                 Err(failure) => {
                     io.eprintln(&failure)?;
                     report.writer.failure(&failure, io.stdout)?;
@@ -111,8 +124,9 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         })?;
         report.totals.broken_documents += broken;
     }
-    let totals = report.end(io)?;
+    let totals = report.end(&kustomizations, io)?;
     io.eprintln(totals)?;
+    kustomizations.lines("check").iter().try_for_each(|line| io.eprintln(line))?;
     Ok(outcome(&totals, unread, args.fail_on))
 }
 
@@ -121,7 +135,7 @@ fn outcome(totals: &CheckTotals, unread: usize, fail_on: FailOnFinding) -> Outco
     let failing = match fail_on {
         FailOnFinding::Deny => 0,
         FailOnFinding::Warn => totals.warned,
-        FailOnFinding::Unread => unread + totals.not_read,
+        FailOnFinding::Unread => unread + totals.not_read + totals.parts + totals.unrendered,
     };
     let failing = failing + totals.denied + totals.would_deny;
     if totals.broken_documents + totals.unreadable_files + totals.empty_inputs > 0 {
@@ -141,6 +155,7 @@ struct Report<'a> {
     writer: Box<dyn FindingsWriter>,
     totals: CheckTotals,
     other_namespaces: OtherNamespaces<'a>,
+    parts: PartsOfObjects,
     /// Why denials of kinds that the policies do not know only warn.
     only_warned: BTreeSet<String>,
 }
@@ -154,8 +169,8 @@ impl<'a> Report<'a> {
         };
         let writer = args.output.begin(options, io.stdout)?;
         let other_namespaces = OtherNamespaces::besides(&args.inputs, &args.live);
-        let (totals, only_warned) = Default::default();
-        Ok(Self { args, namespace, writer, totals, other_namespaces, only_warned })
+        let (totals, parts, only_warned) = Default::default();
+        Ok(Self { args, namespace, writer, totals, other_namespaces, parts, only_warned })
     }
 
     /// Reviews the objects of a document.
@@ -175,13 +190,19 @@ impl<'a> Report<'a> {
                     }
                     // A field that several pods get from one place is reported once.
                     let mut known = BTreeSet::new();
-                    for workload in object.workloads(&parsed.document) {
+                    for workload in object.workloads() {
                         let mut reviewed = self.review(workload, file, sources);
                         reviewed.findings.retain(|FindingResult { finding, action, .. }| {
                             known.insert((finding.code, finding.pointer.clone(), *action))
                         });
                         self.workload(&reviewed, io)?;
                     }
+                }
+                ClassifiedObject::Part(part) => self.part(file, part, sources, io)?,
+                ClassifiedObject::Kustomization(kustomization) => {
+                    self.totals.other_objects += 1;
+                    self.totals.parts += kustomization.inline;
+                    self.parts.add_inline("not judged", kustomization, file);
                 }
                 ClassifiedObject::Namespace(_) | ClassifiedObject::RuntimeClass(_) | ClassifiedObject::Other => {
                     self.totals.other_objects += 1;
@@ -226,6 +247,48 @@ impl<'a> Report<'a> {
         self.writer.not_read(input, message, io.stdout)
     }
 
+    /// Reports what is unusual about the text of a file.
+    fn text_warning(&mut self, warning: &TextWarning<'_>, io: &mut Io<'_>) -> io::Result<()> {
+        self.totals.count(Action::Warn, false);
+        let note = FileNote {
+            severity: Severity::Warning,
+            title: "text",
+            about: warning.failure(),
+            diagnostic: Some(warning.diagnostic()),
+            record: CheckRecord::Text(warning.record()),
+        };
+        self.writer.note(&note, io.stdout)
+    }
+
+    /// Reviews what a part of an object sets.
+    fn part(
+        &mut self,
+        file: &ManifestFile<'_>,
+        part: PartOfObject<'_>,
+        sources: &ReviewSources,
+        io: &mut Io<'_>,
+    ) -> io::Result<()> {
+        self.totals.parts += 1;
+        let (title, because) = (part.title(file, self.namespace), part.evidence.to_string());
+        let judged = part.judged();
+        if let Some(workload) = judged {
+            let creation = sources.creation(&workload, self.namespace);
+            let request = creation.request;
+            let review = review_of(&request, &sources.snapshot, &sources.policies);
+            let findings = part_findings(&request, &review, &sources.snapshot, &sources.policies);
+            let windows = windows_reason(&review.decision, &workload.metadata_pointer());
+            let name = workload.name(self.namespace);
+            let (notes, changes) = Default::default();
+            let reviewed = ReviewedWorkload { name, file, workload, review, notes, findings, changes, windows };
+            self.report(&reviewed, None, io)?;
+        }
+        let record = PartRecord { part: &title, because: &because, judged: judged.is_some() };
+        self.writer.part(&record, io.stdout)?;
+        let done = if judged.is_some() { "rules apply to what it sets" } else { "not judged" };
+        self.parts.add(done, because, title);
+        Ok(())
+    }
+
     fn workload(&mut self, reviewed: &ReviewedWorkload<'_>, io: &mut Io<'_>) -> io::Result<()> {
         self.totals.workloads += 1;
         if let Some(template) = reviewed.workload.template {
@@ -233,6 +296,18 @@ impl<'a> Report<'a> {
         }
         self.other_namespaces.add(&reviewed.name.namespace);
         self.totals.not_reviewed += usize::from(reviewed.notes.not_reviewed.is_some());
+        let of_pods = reviewed.changes.as_ref().map(|changes| changes.pods.as_slice());
+        let record = WorkloadRecord::new(&reviewed.name, &reviewed.review, &reviewed.notes, of_pods);
+        self.report(reviewed, Some(record), io)
+    }
+
+    /// Counts and writes the findings. `record`: the workload, unless it is a part of one.
+    fn report(
+        &mut self,
+        reviewed: &ReviewedWorkload<'_>,
+        record: Option<WorkloadRecord<'_>>,
+        io: &mut Io<'_>,
+    ) -> io::Result<()> {
         let mut findings = Vec::new();
         for FindingResult { finding, action, would_deny, .. } in &reviewed.findings {
             let action = if *would_deny { Action::Deny } else { *action };
@@ -244,25 +319,39 @@ impl<'a> Report<'a> {
             let place = reviewed.place(finding);
             findings.push(ReportedFinding {
                 record: FindingRecord { audit: *would_deny, ..FindingRecord::new(finding, action, Some(place)) },
+                template: reviewed.workload.helm_template(reviewed.file),
                 place,
                 remark: reviewed.remark(finding, action),
                 diagnostic: reviewed.message(finding, action),
             });
         }
-        let changes = reviewed.changes.as_ref();
-        let of_pods = changes.map(|changes| changes.pods.as_slice());
         let reported = ReportedWorkload {
             file: &reviewed.file.source.name,
             title: reviewed.workload.title(reviewed.file, &reviewed.name),
-            record: WorkloadRecord::new(&reviewed.name, &reviewed.review, &reviewed.notes, of_pods),
+            record,
             findings,
-            change_lines: changes.map(|changes| reviewed.change_lines(changes)).unwrap_or_default(),
+            change_lines: reviewed.changes.as_ref().map(|changes| reviewed.change_lines(changes)).unwrap_or_default(),
         };
         self.writer.workload(&reported, io.stdout)
     }
 
-    fn end(self, io: &mut Io<'_>) -> io::Result<CheckTotals> {
+    fn end(mut self, kustomizations: &Kustomizations, io: &mut Io<'_>) -> io::Result<CheckTotals> {
+        self.totals.unrendered = kustomizations.unrendered.len();
+        for one in &kustomizations.unrendered {
+            let note = FileNote {
+                severity: Severity::Note,
+                title: "not judged",
+                about: InputFailure::of_file(one.file.as_str(), one.sentence("check")),
+                diagnostic: None,
+                record: CheckRecord::Unrendered(UnrenderedRecord {
+                    directory: &one.directory,
+                    command: one.command("check"),
+                }),
+            };
+            self.writer.note(&note, io.stdout)?;
+        }
         self.writer.end(&self.totals, io.stdout)?;
+        self.parts.report(io)?;
         self.only_warned.iter().try_for_each(|reason| io.eprintln(format_args!("denials only warn: {reason}")))?;
         self.other_namespaces.report(io)?;
         Ok(self.totals)
@@ -338,8 +427,18 @@ impl ReviewedWorkload<'_> {
     }
 
     /// The text that formats without notes add to a finding.
-    fn remark(&self, finding: &Finding, action: Action) -> &str {
-        self.windows_reason(finding, action).unwrap_or_else(|| self.outcome_remark(action))
+    fn remark(&self, finding: &Finding, action: Action) -> String {
+        let remark = self.windows_reason(finding, action).unwrap_or_else(|| self.outcome_remark(action));
+        match self.template_note() {
+            Some(note) if remark.is_empty() => note,
+            Some(note) => format!("{remark}; {note}"),
+            None => remark.to_owned(),
+        }
+    }
+
+    /// The template of Helm that contains the mistake.
+    fn template_note(&self) -> Option<String> {
+        self.workload.helm_template(self.file).map(|template| format!("rendered from {template}"))
     }
 
     fn message<'a>(&'a self, finding: &'a Finding, action: Action) -> Diagnostic<'a> {
@@ -352,6 +451,7 @@ impl ReviewedWorkload<'_> {
             related: None,
             notes: [format!("{}: {}", self.name, finding.path)]
                 .into_iter()
+                .chain(self.template_note())
                 .chain(self.windows_reason(finding, action).map(str::to_owned))
                 .chain(self.notes.only_warns.iter().map(|reason| format!("this only warns: {reason}")))
                 .collect(),

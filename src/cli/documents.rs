@@ -9,13 +9,17 @@ use mullion_engine::model::text::counted;
 use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_engine::pod_templates::{TemplatePods, template_pods};
 use mullion_manifest::{
-    LineColumn, LineIndex, ManifestDocument, ManifestDocuments, ManifestNode, ManifestObject, NotAnObject, Span, object,
+    LineColumn, LineIndex, ManifestDocument, ManifestDocuments, ManifestNode, ManifestObject, NotAnObject, Problem,
+    Span, object,
 };
 
 use serde_json::Value;
 
+use crate::cli::helm_source::template_of;
 use crate::cli::input::SourceText;
 use crate::cli::io_handles::Io;
+use crate::cli::kustomization::{Kustomization, Kustomizations};
+use crate::cli::part_evidence::{PartEvidence, part_evidence};
 use crate::cli::template_workload::{TemplateObject, TemplateWorkload};
 use crate::report::{InputFailure, ObjectName, ReviewNotes, SourcePlace, os_text};
 
@@ -25,6 +29,16 @@ pub(crate) struct ManifestFile<'t> {
     /// Its name and text.
     pub source: &'t SourceText,
     lines: LineIndex<'t>,
+    place: KustomizationPlace,
+}
+
+/// Where a file is for the kustomizations among the inputs.
+#[derive(Debug, Clone, Default)]
+struct KustomizationPlace {
+    /// The kustomization that names it as a patch.
+    patch_of: Option<String>,
+    /// The kustomization in its directory.
+    beside: Option<String>,
 }
 
 /// One document and the objects in it: one, or the items of a List.
@@ -32,9 +46,17 @@ pub(crate) struct ManifestFile<'t> {
 pub(crate) struct ParsedDocument {
     /// The document.
     pub document: ManifestDocument,
-    objects: Vec<Result<ManifestObject, NotAnObject>>,
-    /// The pods of each object that is not a workload of Kubernetes, once it is classified.
-    template_pods: Vec<OnceCell<Option<TemplatePods>>>,
+    objects: Vec<ParsedObject>,
+    kustomization: Option<Kustomization>,
+}
+
+/// One object, and why it is a part of one.
+#[derive(Debug)]
+struct ParsedObject {
+    object: Result<ManifestObject, NotAnObject>,
+    part: Option<PartEvidence>,
+    /// The pods of an object that is not a workload of Kubernetes, once it is classified.
+    template_pods: OnceCell<Option<TemplatePods>>,
 }
 
 /// One object of a document.
@@ -48,6 +70,10 @@ pub(crate) enum ClassifiedObject<'d> {
     Namespace(&'d ManifestObject),
     /// A RuntimeClass.
     RuntimeClass(&'d ManifestObject),
+    /// A part of an object: a patch, or a workload without a field that every workload has.
+    Part(PartOfObject<'d>),
+    /// The input of `kustomize`.
+    Kustomization(&'d Kustomization),
     /// Any other Kubernetes object.
     Other,
     /// Not a Kubernetes object.
@@ -66,10 +92,79 @@ pub(crate) struct ManifestWorkload<'d> {
     document: &'d ManifestDocument,
 }
 
+/// A part of an object in its document.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PartOfObject<'d> {
+    /// The part, if it is of a pod or of an object with a pod template; without directives.
+    pub(crate) workload: Option<ManifestWorkload<'d>>,
+    /// Its place, and its kind and name if it has them.
+    pub(crate) object: Result<&'d ManifestObject, &'d NotAnObject>,
+    /// Why it is a part.
+    pub(crate) evidence: &'d PartEvidence,
+}
+
+impl<'d> PartOfObject<'d> {
+    /// The workload that the part sets values of, if rules apply to them.
+    pub(crate) fn judged(&self) -> Option<ManifestWorkload<'d>> {
+        self.workload.filter(|_| self.evidence.permits_rules())
+    }
+
+    /// Its name, if it has one, with its place in `file`: `Deployment default/web (a.yaml:3)`.
+    pub(crate) fn title(&self, file: &ManifestFile<'_>, default_namespace: &str) -> String {
+        let line = |span: Span| file.line_column(span.start).line;
+        match (&self.workload, self.object) {
+            (Some(workload), _) => workload.title(file, &workload.name(default_namespace)),
+            (None, Ok(object)) => {
+                let name = object.name.as_deref().unwrap_or("(no name)");
+                format!("{} {name} ({}:{})", object.kind, file.source.name, line(object.span))
+            }
+            (None, Err(part)) => format!("{}:{}", file.source.name, line(part.span)),
+        }
+    }
+}
+
+impl<'d> ClassifiedObject<'d> {
+    /// The pod or the object with a pod template of Kubernetes, complete or a part.
+    pub(crate) fn workload(&self) -> Option<ManifestWorkload<'d>> {
+        match self {
+            Self::Workload(workload) => Some(*workload),
+            Self::Part(part) => part.workload,
+            _ => None,
+        }
+    }
+
+    /// The pod or the object with a pod template, complete or a part; for an object of another kind its pods.
+    pub(crate) fn workloads(&self) -> Vec<ManifestWorkload<'d>> {
+        match self {
+            Self::Templates(object) => object.workloads().collect(),
+            _ => self.workload().into_iter().collect(),
+        }
+    }
+}
+
 impl<'t> ManifestFile<'t> {
     /// Creates the file without reading its documents.
     pub(crate) fn new(source: &'t SourceText) -> Self {
-        Self { lines: LineIndex::new(&source.text), source }
+        Self { lines: LineIndex::new(&source.text), source, place: KustomizationPlace::default() }
+    }
+
+    /// Creates all files of an input, and finds the kustomizations among them.
+    pub(crate) fn all(sources: &'t [SourceText]) -> (Vec<Self>, Kustomizations) {
+        let kustomizations = Kustomizations::find(sources);
+        let file = |source: &'t SourceText| {
+            let place = KustomizationPlace {
+                patch_of: kustomizations.of_patch(&source.name).map(str::to_owned),
+                beside: kustomizations.beside(&source.name).map(str::to_owned),
+            };
+            Self { place, ..Self::new(source) }
+        };
+        (sources.iter().map(file).collect(), kustomizations)
+    }
+
+    /// The objects of a document of this file.
+    fn parsed(&self, document: ManifestDocument) -> ParsedDocument {
+        let KustomizationPlace { patch_of, beside } = &self.place;
+        ParsedDocument::in_place(document, &self.source.name, patch_of.as_deref(), beside.as_deref())
     }
 
     /// Its documents in order, each read on demand.
@@ -86,7 +181,7 @@ impl<'t> ManifestFile<'t> {
         let mut broken = 0;
         for document in self.documents() {
             match document {
-                Ok(document) => visit(Ok(ParsedDocument::new(document)))?,
+                Ok(document) => visit(Ok(self.parsed(document)))?,
                 Err(problem) => {
                     broken += 1;
                     if broken <= NAMED {
@@ -108,6 +203,11 @@ impl<'t> ManifestFile<'t> {
         self.lines.line_column(offset)
     }
 
+    /// What is wrong with the text of a document, and changes nothing about its values.
+    pub(crate) fn warnings(&self, document: &ManifestDocument) -> impl Iterator<Item = Problem> {
+        document.warnings(&self.source.name, &self.lines)
+    }
+
     /// The place of `span` in this file.
     pub(crate) fn place(&self, span: Span) -> SourcePlace<'_> {
         let LineColumn { line, column } = self.line_column(span.start);
@@ -119,12 +219,12 @@ impl<'t> ManifestFile<'t> {
 /// kind with the extension of a manifest may contain millions.
 const NAMED: usize = 20;
 
-/// Calls `visit` for each workload of all files in order, and reports broken and skipped documents on stderr. Returns the
+/// Calls `visit` for each object of all files in order, and reports broken and skipped documents on stderr. Returns the
 /// number of broken documents.
-pub(crate) fn each_workload(
+pub(crate) fn each_object(
     files: &[ManifestFile<'_>],
     io: &mut Io<'_>,
-    mut visit: impl FnMut(&ManifestWorkload<'_>, &ManifestFile<'_>, &mut Io<'_>) -> anyhow::Result<()>,
+    mut visit: impl FnMut(&ClassifiedObject<'_>, &ManifestFile<'_>, &mut Io<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<usize> {
     let (mut broken, mut skipped) = (0, 0);
     for file in files {
@@ -134,17 +234,8 @@ pub(crate) fn each_workload(
                 Err(failure) => return Ok(io.eprintln(failure)?),
             };
             for found in parsed.objects() {
-                match found {
-                    ClassifiedObject::Workload(workload) => visit(&workload, file, io)?,
-                    ClassifiedObject::Templates(object) => {
-                        if let Some((input, message)) = object.not_read(file) {
-                            io.eprintln(format_args!("not read: {input}: {message}"))?;
-                        }
-                        object.workloads(&parsed.document).try_for_each(|workload| visit(&workload, file, io))?;
-                    }
-                    ClassifiedObject::Skipped => skipped += 1,
-                    ClassifiedObject::Namespace(_) | ClassifiedObject::RuntimeClass(_) | ClassifiedObject::Other => {}
-                }
+                skipped += usize::from(matches!(found, ClassifiedObject::Skipped));
+                visit(&found, file, io)?;
             }
             Ok(())
         })?;
@@ -162,34 +253,56 @@ pub(crate) fn report_skipped(skipped: usize, io: &mut Io<'_>) -> io::Result<()> 
 }
 
 impl ParsedDocument {
-    /// Finds the objects of `document`.
+    /// Finds the objects of `document`, which is alone.
     pub(crate) fn new(document: ManifestDocument) -> Self {
-        let objects = object::objects(&document);
-        let template_pods = objects.iter().map(|_| OnceCell::new()).collect();
-        Self { document, objects, template_pods }
+        Self::in_place(document, "", None, None)
+    }
+
+    /// Finds the objects of a document of `file`. `patch_of`: the kustomization that names the file as a patch;
+    /// `beside`: the one in its directory.
+    fn in_place(document: ManifestDocument, file: &str, patch_of: Option<&str>, beside: Option<&str>) -> Self {
+        let kustomization = Kustomization::of(file, &document.node);
+        let parsed = |mut object| {
+            let part = part_evidence(&mut object, &document, patch_of, beside);
+            ParsedObject { object, part, template_pods: OnceCell::new() }
+        };
+        Self { objects: object::objects(&document).into_iter().map(parsed).collect(), kustomization, document }
     }
 
     /// Its objects in order.
     pub(crate) fn objects(&self) -> impl Iterator<Item = ClassifiedObject<'_>> {
-        self.objects.iter().zip(&self.template_pods).map(|(object, template_pods)| match object {
-            Err(_) => ClassifiedObject::Skipped,
-            Ok(object) if object.kind == "Namespace" && object.api_version == "v1" => {
+        let kustomization = self.kustomization.as_ref().map(ClassifiedObject::Kustomization);
+        let objects = self.objects.iter().map(|ParsedObject { object, part, template_pods }| match (object, part) {
+            (_, Some(evidence)) => ClassifiedObject::Part(PartOfObject {
+                workload: object.as_ref().ok().and_then(|object| self.workload(object)),
+                object: object.as_ref(),
+                evidence,
+            }),
+            (Err(_), None) => ClassifiedObject::Skipped,
+            (Ok(object), None) if object.kind == "Namespace" && object.api_version == "v1" => {
                 ClassifiedObject::Namespace(object)
             }
-            Ok(object) if object.kind == "RuntimeClass" && object.api_version.starts_with("node.k8s.io/") => {
+            (Ok(object), None) if object.kind == "RuntimeClass" && object.api_version.starts_with("node.k8s.io/") => {
                 ClassifiedObject::RuntimeClass(object)
             }
-            Ok(object) => match WorkloadKind::of_object(&object.api_version, &object.kind) {
-                Some(kind) => {
-                    let document = &self.document;
-                    ClassifiedObject::Workload(ManifestWorkload { kind, object, template: None, document })
-                }
+            (Ok(object), None) => match self.workload(object) {
+                Some(workload) => ClassifiedObject::Workload(workload),
                 None => match template_pods.get_or_init(|| read_pods(object)) {
-                    Some(pods) => ClassifiedObject::Templates(TemplateObject { object, pods }),
+                    Some(pods) => {
+                        ClassifiedObject::Templates(TemplateObject { object, pods, document: &self.document })
+                    }
                     None => ClassifiedObject::Other,
                 },
             },
-        })
+        });
+        let objects = objects.filter(move |_| kustomization.is_none());
+        kustomization.into_iter().chain(objects)
+    }
+
+    /// `object`, if it is a pod or has a pod template.
+    fn workload<'d>(&'d self, object: &'d ManifestObject) -> Option<ManifestWorkload<'d>> {
+        let kind = WorkloadKind::of_object(&object.api_version, &object.kind)?;
+        Some(ManifestWorkload { kind, object, template: None, document: &self.document })
     }
 }
 
@@ -199,8 +312,8 @@ fn read_pods(object: &ManifestObject) -> Option<TemplatePods> {
 
 impl<'d> TemplateObject<'d> {
     /// Its pods.
-    pub(crate) fn workloads(self, document: &'d ManifestDocument) -> impl Iterator<Item = ManifestWorkload<'d>> {
-        let Self { object, pods } = self;
+    pub(crate) fn workloads(self) -> impl Iterator<Item = ManifestWorkload<'d>> {
+        let Self { object, pods, document } = self;
         pods.pods.iter().map(move |pod| {
             let template = Some(TemplateWorkload { pods, pod });
             ManifestWorkload { kind: WorkloadKind::Pod, object, template, document }
@@ -276,6 +389,11 @@ impl<'d> ManifestWorkload<'d> {
         }
     }
 
+    /// The template of its document in `file`, if Helm rendered it.
+    pub(crate) fn helm_template<'t>(&self, file: &ManifestFile<'t>) -> Option<&'t str> {
+        template_of(&file.source.text, self.document)
+    }
+
     /// The span to show for `pointer`, which starts at the object.
     pub(crate) fn span_of(&self, pointer: &str) -> Span {
         span_of(&self.document.node, &self.object.pointer_prefix, pointer)
@@ -323,7 +441,7 @@ mod tests {
         {
             let text = format!("apiVersion: {api_version}\nkind: Job\nmetadata: {{name: a}}\n");
             let parsed = ParsedDocument::new(document::documents("t.yaml", &text).remove(0).unwrap());
-            let is_workload = parsed.objects().map(|found| matches!(found, ClassifiedObject::Workload(_)));
+            let is_workload = parsed.objects().map(|found| found.workload().is_some());
             assert_eq!(is_workload.collect::<Vec<_>>(), [workload], "{api_version}");
         }
     }

@@ -13,7 +13,7 @@ use mullion_engine::rules::{Finding, RejectedBy, catalogue, field_types};
 use mullion_policy::{EffectiveEntry, EffectiveSetting};
 use serde::Serialize;
 
-use crate::cli::documents::{ManifestFile, ManifestWorkload, each_workload};
+use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, each_object};
 use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
 use crate::cli::live;
@@ -22,6 +22,7 @@ use crate::cli::other_namespaces::OtherNamespaces;
 use crate::cli::outcome::Outcome;
 use crate::cli::output_file::OutputFileArgs;
 use crate::cli::output_format::OutputFormat;
+use crate::cli::parts_of_objects::PartsOfObjects;
 use crate::cli::policy::show::{flow, item_of};
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::report::{
@@ -107,23 +108,45 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome
     let request = ReadRequest::manifests("explain", &selection, args.sources.snapshot.is_some());
     let input = live::read(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
-    let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
+    let (files, kustomizations) = ManifestFile::all(&texts.sources);
     let sources = args.sources.load(&files, &selection, input.live)?;
     let empty = texts.report_with_empty(io)?;
     let mut explained = 0;
     let mut other_namespaces = OtherNamespaces::besides(&args.inputs, &args.live);
-    let broken = each_workload(&files, io, |workload, file, io| {
-        explained += 1;
-        other_namespaces.add(workload.namespace(&input.namespace));
-        let context = ExplainContext {
-            namespace: &input.namespace,
-            status: input.pods.get(&file.source.name),
-            sources: &sources,
-        };
-        Ok(explain(workload, file, args, &context, io)?)
+    let mut parts = PartsOfObjects::default();
+    let broken = each_object(&files, io, |object, file, io| {
+        match object {
+            ClassifiedObject::Part(part) => {
+                parts.add("not explained", part.evidence.to_string(), part.title(file, &input.namespace));
+                return Ok(());
+            }
+            ClassifiedObject::Kustomization(kustomization) => {
+                parts.add_inline("not explained", kustomization, file);
+                return Ok(());
+            }
+            ClassifiedObject::Templates(object) => {
+                if let Some((input, message)) = object.not_read(file) {
+                    io.eprintln(format_args!("not read: {input}: {message}"))?;
+                }
+            }
+            _ => {}
+        }
+        for workload in object.workloads() {
+            explained += 1;
+            other_namespaces.add(workload.namespace(&input.namespace));
+            let context = ExplainContext {
+                namespace: &input.namespace,
+                status: input.pods.get(&file.source.name),
+                sources: &sources,
+            };
+            explain(&workload, file, args, &context, io)?;
+        }
+        Ok(())
     })?;
     other_namespaces.report(io)?;
-    if explained == 0 && empty.is_empty() {
+    parts.report(io)?;
+    kustomizations.lines("explain").iter().try_for_each(|line| io.eprintln(line))?;
+    if explained == 0 && empty.is_empty() && parts.is_empty() {
         io.eprintln("nothing to explain: no pod and no object with a pod template")?;
     }
     Ok(if texts.unreadable.len() + empty.len() + broken > 0 { Outcome::Unreadable } else { Outcome::Clean })

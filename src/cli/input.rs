@@ -10,7 +10,7 @@ use std::{fs, io};
 use anyhow::{bail, ensure};
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use mullion_manifest::{LineColumn, LineIndex, MAX_BYTES, Problem, document};
+use mullion_manifest::{LineColumn, LineIndex, MAX_BYTES, TextEncoding};
 
 use crate::cli::file_patterns::expanded;
 use crate::cli::io_handles::Io;
@@ -117,6 +117,15 @@ pub struct SourceText {
     pub name: String,
     /// The whole text, with a byte-order mark if there is one.
     pub text: String,
+    /// The encoding of the file.
+    pub encoding: TextEncoding,
+}
+
+impl SourceText {
+    /// A text that is no file, or a file in UTF-8.
+    pub(crate) fn new(name: String, text: String) -> Self {
+        Self { name, text, encoding: TextEncoding::Utf8 }
+    }
 }
 
 /// All inputs, in the order of the command line; directories sorted by path.
@@ -226,12 +235,12 @@ impl InputTexts {
              with --selector",
             mebibytes(self.limits.all)
         );
-        self.sources.push(SourceText { name, text });
+        self.sources.push(SourceText::new(name, text));
         Ok(())
     }
 
     fn add(&mut self, name: String, bytes: io::Result<Vec<u8>>) {
-        let text = match bytes {
+        let source = match bytes {
             Ok(bytes) if self.total + bytes.len() > self.limits.all => {
                 let message = format!(
                     "not read: all inputs together have more than {}; name fewer files at a time",
@@ -239,13 +248,13 @@ impl InputTexts {
                 );
                 Err(InputFailure::of_file(name.as_str(), message))
             }
-            Ok(bytes) => text(&name, bytes),
+            Ok(bytes) => source_text(name, bytes),
             Err(error) => Err(InputFailure::of_file(name.as_str(), error.to_string())),
         };
-        match text {
-            Ok(text) => {
-                self.total += text.len();
-                self.sources.push(SourceText { name, text });
+        match source {
+            Ok(source) => {
+                self.total += source.text.len();
+                self.sources.push(source);
             }
             Err(failure) => self.unreadable.push(failure),
         }
@@ -346,30 +355,34 @@ fn is_pipe(_: &fs::Metadata) -> bool {
     false
 }
 
-/// The bytes of `name` as text.
-pub(crate) fn text(name: &str, bytes: Vec<u8>) -> Result<String, InputFailure> {
-    let packed =
-        bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+/// The bytes of `name` as text: UTF-8, or UTF-16 with a byte-order mark.
+pub(crate) fn source_text(name: String, bytes: Vec<u8>) -> Result<SourceText, InputFailure> {
+    let encoding = TextEncoding::of(&bytes);
+    let packed = bytes.starts_with(&[0x1f, 0x8b]) || encoding != TextEncoding::Utf8;
     let nul = bytes.iter().take(SNIFFED).position(|byte| *byte == 0);
     if let (false, Some(nul)) = (packed, nul) {
         let before = bytes.get(..nul).unwrap_or_default();
         let before = before.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         let LineColumn { line, column } = LineIndex::new(before).line_column(before.len());
         let message = "this is a binary file, not text; name YAML or JSON manifests, saved as UTF-8".to_owned();
-        return Err(InputFailure { file: name.to_owned(), place: Some((line, column)), message });
+        return Err(InputFailure { file: name, place: Some((line, column)), message });
     }
-    String::from_utf8(bytes).map_err(|error| {
-        let problem: Option<Problem> =
-            document::documents_from_bytes(name, error.as_bytes()).into_iter().find_map(Result::err);
-        let whole = InputFailure::of_file(name, error.to_string());
-        problem.map_or(whole, InputFailure::from)
-    })
+    let text = match encoding {
+        // Its bytes become the text.
+        TextEncoding::Utf8 => String::from_utf8(bytes).or_else(|error| encoding.decode(&name, error.as_bytes())),
+        TextEncoding::Utf16Le | TextEncoding::Utf16Be => encoding.decode(&name, &bytes),
+    };
+    match text {
+        Ok(text) => Ok(SourceText { name, text, encoding }),
+        Err(problem) => Err(InputFailure::from(*problem)),
+    }
 }
 
 /// Whether a file is a manifest, by its name.
 pub(crate) fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    path.file_name().is_some_and(|name| name == "Kustomization")
+        || ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 pub(crate) fn namespace_name(text: &str) -> Result<String, String> {

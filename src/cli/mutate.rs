@@ -9,18 +9,20 @@ use json_patch::PatchOperation;
 use mullion_engine::admission::Denial;
 use mullion_engine::model::foreign_text::{visible, visible_lines};
 use mullion_engine::model::text::{counted, list_within};
+use mullion_manifest::TextEncoding;
 use mullion_manifest::edit::{ObjectPatch, Replacement, text_patch};
 use similar::TextDiff;
 
 use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument, report_skipped};
 use crate::cli::in_place::{FileReplacement, check_writable};
-use crate::cli::input::Inputs;
+use crate::cli::input::{Inputs, SourceText};
 use crate::cli::io_handles::Io;
 use crate::cli::live;
 use crate::cli::live::{LiveArguments, ReadRequest};
 use crate::cli::other_namespaces::OtherNamespaces;
 use crate::cli::outcome::Outcome;
 use crate::cli::output_file::OutputFileArgs;
+use crate::cli::parts_of_objects::{PartsOfObjects, inline_part};
 use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::cli::template_patch::template_patch;
 use crate::cli::template_workload::TemplateObject;
@@ -70,7 +72,7 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let request = ReadRequest::manifests("mutate", &selection, args.sources.snapshot.is_some());
     let input = live::read(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
-    let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
+    let (files, kustomizations) = ManifestFile::all(&texts.sources);
     let sources = args.sources.load(&files, &selection, input.live)?;
     let context = MutateContext { namespace: &input.namespace, templates: args.templates, sources: &sources };
     let mut other_namespaces = OtherNamespaces::besides(&args.inputs, &args.live);
@@ -93,14 +95,19 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         io.eprintln("nothing was changed or printed; correct the input first")?;
         return Ok(Outcome::Unreadable);
     }
-    let mut not_reviewed = NotReviewedWorkloads::default();
+    let (mut not_reviewed, mut parts) = (NotReviewedWorkloads::default(), PartsOfObjects::default());
     for (_, changed) in &mut all {
         changed.namespaces.iter().for_each(|namespace| other_namespaces.add(namespace));
         for (why, what) in changed.not_reviewed.drain(..) {
             not_reviewed.add(why, what);
         }
+        for (why, what) in changed.parts.drain(..) {
+            parts.add("not changed", why, what);
+        }
     }
     not_reviewed.lines().try_for_each(|line| io.eprintln(line))?;
+    parts.report(io)?;
+    kustomizations.lines("mutate").iter().try_for_each(|line| io.eprintln(line))?;
     other_namespaces.report(io)?;
     if args.diff && !args.templates {
         report_unchanged_templates(all.iter().flat_map(|(_, changed)| &changed.templates), io)?;
@@ -111,7 +118,7 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         io.eprintln(line)?;
     }
     let mut outcome = Outcome::Clean;
-    let mut stream = Stream::default();
+    let mut stream = Stream { encoding: common_encoding(&texts.sources), tail: None };
     let mut replacements = Vec::new();
     for (file, changed) in all {
         for unchanged in &changed.unchanged {
@@ -122,7 +129,7 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         let new = text_patch::splice(old, &changed.replacements);
         if args.in_place {
             if new != old {
-                let replacement = FileReplacement::prepare(Path::new(name), new.as_bytes());
+                let replacement = FileReplacement::prepare(Path::new(name), &file.source.encoding.encode(&new));
                 replacements.push((
                     name,
                     replacement.with_context(|| format!("{name}: it cannot be written, and no file was changed"))?,
@@ -133,7 +140,10 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
             let diff = TextDiff::from_lines(old, &new).unified_diff().header(&name, &name).to_string();
             io.stdout.write_all(visible_lines(&diff).as_bytes())?;
         } else {
-            stream.append(&new, io)?;
+            // In UTF-8 nothing needs the mark of UTF-16.
+            let is_changed = file.source.encoding != stream.encoding;
+            let new = new.strip_prefix('\u{feff}').filter(|_| is_changed).unwrap_or(&new);
+            stream.append(new, io)?;
         }
     }
     if args.in_place {
@@ -165,6 +175,8 @@ struct Changed {
     templates: Vec<String>,
     /// Objects that are not reviewed, with the reason first.
     not_reviewed: Vec<(String, String)>,
+    /// Parts of objects, which stay as they are, with the reason first.
+    parts: Vec<(String, String)>,
     /// Documents that are not a Kubernetes object.
     skipped: usize,
     /// Objects of other kinds whose pod templates stay as they are, each with the reason.
@@ -208,7 +220,15 @@ impl Changed {
             let workload = match found {
                 ClassifiedObject::Workload(workload) => workload,
                 ClassifiedObject::Templates(object) if templates => {
-                    patches.push(self.template_patches(file, parsed, object, context));
+                    patches.push(self.template_patches(file, object, context));
+                    continue;
+                }
+                ClassifiedObject::Part(part) => {
+                    self.parts.push((part.evidence.to_string(), part.title(file, namespace)));
+                    continue;
+                }
+                ClassifiedObject::Kustomization(kustomization) => {
+                    self.parts.extend(inline_part(kustomization, file));
                     continue;
                 }
                 _ => continue,
@@ -240,7 +260,6 @@ impl Changed {
     fn template_patches(
         &mut self,
         file: &ManifestFile<'_>,
-        parsed: &ParsedDocument,
         object: TemplateObject<'_>,
         context: &MutateContext<'_>,
     ) -> (String, Vec<PatchOperation>) {
@@ -248,7 +267,7 @@ impl Changed {
         let line = file.line_column(object.object.span.start).line;
         let mut operations = Vec::new();
         let mut left = None;
-        for workload in object.workloads(&parsed.document) {
+        for workload in object.workloads() {
             let Some(template) = workload.template else { continue };
             if let Some(why) = object.pods.not_written(template.pod) {
                 left.get_or_insert((why.to_owned(), template.site()));
@@ -309,9 +328,16 @@ fn report_unchanged_templates<'c>(templates: impl Iterator<Item = &'c String>, i
     }
 }
 
+/// The encoding that all files have; UTF-8 if they differ, because a stream has one.
+fn common_encoding(sources: &[SourceText]) -> TextEncoding {
+    let mut encodings = sources.iter().map(|source| source.encoding);
+    let first = encodings.next().unwrap_or_default();
+    if encodings.all(|encoding| encoding == first) { first } else { TextEncoding::Utf8 }
+}
+
 /// Several files as one stream of documents.
-#[derive(Default)]
 struct Stream {
+    encoding: TextEncoding,
     /// The end of the output, if something other than white space was written.
     tail: Option<Tail>,
 }
@@ -332,21 +358,25 @@ impl Stream {
     fn append(&mut self, text: &str, io: &mut Io<'_>) -> io::Result<()> {
         let Some(tail) = self.tail else {
             self.tail = Tail::of(text, true);
-            return io.stdout.write_all(text.as_bytes());
+            return self.write(text, io);
         };
         // A byte-order mark is valid only at the start of a stream.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let Some(next) = Tail::of(text, tail.json) else { return Ok(()) };
         if !tail.ended {
-            io.stdout.write_all(tail.line_break.as_bytes())?;
+            self.write(tail.line_break, io)?;
         }
         let marker = if tail.marked || next.json { None } else { marker_before(text) };
         if let Some(marker) = marker {
-            io.stdout.write_all(marker.as_bytes())?;
-            io.stdout.write_all(tail.line_break.as_bytes())?;
+            self.write(marker, io)?;
+            self.write(tail.line_break, io)?;
         }
         self.tail = Some(next);
-        io.stdout.write_all(text.as_bytes())
+        self.write(text, io)
+    }
+
+    fn write(&self, text: &str, io: &mut Io<'_>) -> io::Result<()> {
+        io.stdout.write_all(&self.encoding.encode(text))
     }
 }
 

@@ -84,10 +84,7 @@ impl ReviewSourceArgs {
                     ClassifiedObject::RuntimeClass(object) => {
                         snapshot.declared_classes.extend(objects::runtime_class_from_json(&object.value));
                     }
-                    ClassifiedObject::Workload(_)
-                    | ClassifiedObject::Templates(_)
-                    | ClassifiedObject::Skipped
-                    | ClassifiedObject::Other => {}
+                    _ => {}
                 }
             }
         }

@@ -8,7 +8,7 @@ use mullion_engine::model::text::counted;
 use mullion_engine::model::{Evidence, EvidenceSource};
 use mullion_engine::pod_templates::{TemplatePod, TemplatePods};
 use mullion_engine::rules::Finding;
-use mullion_manifest::ManifestObject;
+use mullion_manifest::{ManifestDocument, ManifestObject};
 
 use crate::report::{FindingResult, ReviewNotes, WorkloadChanges, set_by};
 
@@ -19,6 +19,7 @@ pub(crate) struct TemplateObject<'d> {
     pub(crate) object: &'d ManifestObject,
     /// Its pods.
     pub(crate) pods: &'d TemplatePods,
+    pub(crate) document: &'d ManifestDocument,
 }
 
 /// One pod of such an object.

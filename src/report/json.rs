@@ -23,11 +23,17 @@ use crate::report::totals::CheckTotals;
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(crate) enum CheckRecord<'a> {
     /// One finding of a rule.
-    Finding(&'a FindingRecord<'a>),
+    Finding(RenderedFinding<'a>),
     /// One workload; its findings come before it.
     Workload(&'a WorkloadRecord<'a>),
+    /// A warning about the text of a file; before the findings of its document.
+    Text(TextRecord<'a>),
+    /// A part of an object; findings about what it sets come before it.
+    Part(&'a PartRecord<'a>),
     /// An input that was not read, before everything else; or an object with pods that could not be read.
     Unread(UnreadRecord<'a>),
+    /// A kustomization whose result was not judged; before the last line.
+    Unrendered(UnrenderedRecord<'a>),
     /// The last line.
     Summary(&'a CheckTotals),
 }
@@ -39,6 +45,45 @@ pub(crate) struct UnreadRecord<'a> {
     pub(crate) input: &'a str,
     /// Why, and what to do.
     pub(crate) message: &'a str,
+}
+
+/// A warning about the text of a file.
+#[derive(Debug, Serialize)]
+pub(crate) struct TextRecord<'a> {
+    /// `Warn`.
+    pub(crate) action: Action,
+    /// The name as the user passed it.
+    pub(crate) file: &'a str,
+    /// 1-based; absent if it is about the whole file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<usize>,
+    /// In characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) column: Option<usize>,
+    /// What is wrong.
+    pub(crate) message: &'a str,
+    /// What to do.
+    pub(crate) help: &'a str,
+}
+
+/// A part of an object: a patch, or a workload without a field that every workload has.
+#[derive(Debug, Serialize)]
+pub(crate) struct PartRecord<'a> {
+    /// Its name and its place.
+    pub(crate) part: &'a str,
+    /// Why it is a part.
+    pub(crate) because: &'a str,
+    /// Whether rules apply to what it sets.
+    pub(crate) judged: bool,
+}
+
+/// A kustomization whose result was not judged.
+#[derive(Debug, Serialize)]
+pub(crate) struct UnrenderedRecord<'a> {
+    /// Its directory.
+    pub(crate) directory: &'a str,
+    /// The command that judges its result.
+    pub(crate) command: String,
 }
 
 /// The name of an object.
@@ -94,6 +139,16 @@ pub(crate) struct FindingRecord<'a> {
     pub pointer: &'a str,
     pub message: &'a str,
     pub help: Cow<'a, str>,
+}
+
+/// A finding in a document that Helm may have rendered.
+#[derive(Debug, Serialize)]
+pub(crate) struct RenderedFinding<'a> {
+    #[serde(flatten)]
+    pub(crate) finding: &'a FindingRecord<'a>,
+    /// The template that Helm names above the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) template: Option<&'a str>,
 }
 
 /// The place of a finding.

@@ -1,7 +1,7 @@
 //! Findings in each output format; problems of policy files; the result of a
 //! workload under a set of policies, for comparison; and the reports of a survey and of a plan.
 //!
-//! Only [`admission`] and [`workload_result`] call the engine. This module does not read files and does not decide an
+//! Only [`admission`], [`part_findings`](mod@part_findings) and [`workload_result`] call the engine. This module does not read files and does not decide an
 //! exit code.
 
 mod admission;
@@ -17,6 +17,7 @@ mod inventory_text;
 mod json;
 mod no_default;
 mod not_reviewed;
+mod part_findings;
 pub mod plan;
 mod problem;
 mod rule_page;
@@ -36,11 +37,15 @@ pub(crate) use field_match::likeness;
 pub use field_match::mismatches;
 pub(crate) use field_path::FieldPath;
 pub use findings::FindingsFormat;
-pub(crate) use findings::{FindingsWriter, FormatOptions, ReportedFinding, ReportedWorkload, github};
+pub(crate) use findings::{FileNote, FindingsWriter, FormatOptions, ReportedFinding, ReportedWorkload, github};
 pub(crate) use fold::folded;
-pub(crate) use json::{FindingPlace, FindingRecord, ObjectName, ReviewNotes, WorkloadRecord, write_line};
+pub(crate) use json::{
+    CheckRecord, FindingPlace, FindingRecord, ObjectName, PartRecord, ReviewNotes, TextRecord, UnrenderedRecord,
+    WorkloadRecord, write_line,
+};
 pub(crate) use no_default::no_default;
 pub(crate) use not_reviewed::{NotReviewedWorkloads, not_reviewed};
+pub(crate) use part_findings::part_findings;
 pub(crate) use problem::{PolicySources, ProblemRecord};
 pub(crate) use rule_page::decider;
 pub use rule_page::{action_name, default_action, page};

@@ -26,6 +26,8 @@ pub(crate) struct CheckTotals {
     pub repaired: usize,
     /// Repairs of values that have no effect on Linux either. Only JSON has a record of each.
     pub silent_repairs: usize,
+    /// Parts of objects: patches, and workloads without a field that every workload has.
+    pub parts: usize,
     /// Kubernetes objects that are not a pod and have no pod template that was read.
     pub other_objects: usize,
     /// Objects with pods that could not be read, wholly or in part.
@@ -38,6 +40,8 @@ pub(crate) struct CheckTotals {
     pub unreadable_files: usize,
     /// Empty inputs, and directories without manifests.
     pub empty_inputs: usize,
+    /// Kustomizations whose result was not judged.
+    pub unrendered: usize,
 }
 
 impl CheckTotals {
@@ -82,20 +86,32 @@ impl fmt::Display for CheckTotals {
         if self.not_reviewed > 0 {
             write!(f, ", {} not reviewed", self.not_reviewed)?;
         }
+        let parts = match self.parts {
+            0 => String::new(),
+            1 => ", 1 part of an object".to_owned(),
+            parts => format!(", {parts} parts of objects"),
+        };
+        if self.silent_repairs > 0 {
+            write!(f, ", {}", counted(self.silent_repairs, "silent repair"))?;
+        }
+        f.write_str(&parts)?;
         if self.not_read > 0 {
             write!(f, ", {} not read", self.not_read)?;
         }
         for (count, what) in [
-            (self.silent_repairs, "silent repair"),
             (self.other_objects, "other object"),
             (self.skipped_documents, "skipped document"),
             (self.broken_documents, "broken document"),
             (self.unreadable_files, "unreadable input"),
             (self.empty_inputs, "empty input"),
+            (self.unrendered, "kustomization"),
         ] {
             if count > 0 {
                 write!(f, ", {}", counted(count, what))?;
             }
+        }
+        if self.unrendered > 0 {
+            f.write_str(" not rendered")?;
         }
         Ok(())
     }
@@ -132,11 +148,14 @@ mod tests {
                     repaired: 1,
                     silent_repairs: 2,
                     other_objects: 2,
+                    parts: 1,
                     broken_documents: 1,
                     empty_inputs: 1,
+                    unrendered: 2,
                     ..CheckTotals::default()
                 },
-                "1 workload, 1 finding (1 repaired), 2 silent repairs, 2 other objects, 1 broken document, 1 empty input",
+                "1 workload, 1 finding (1 repaired), 2 silent repairs, 1 part of an object, 2 other objects, 1 broken document, \
+                 1 empty input, 2 kustomizations not rendered",
             ),
         ];
         for (totals, expected) in table {

@@ -39,8 +39,8 @@ fn every_malformed_document_is_one_line_with_place_and_remedy() {
         format!("{bomb}a{n}: &a{n} [{nine}]\n")
     });
     let table: &[(&[u8], &str, &str)] = &[
-        (b"apiVersion: v1\nkind: Pod\nkind: Pod\n", "<stdin>:3:1: the key `kind` occurs twice", "remove one"),
-        (b"{\"kind\": \"Pod\",\n \"kind\": \"Pod\"}", "<stdin>:2:2: the key `kind` occurs twice", "remove one"),
+        (b"apiVersion: v1\nkind: Pod\nkind: Job\n", "<stdin>:3:1: the key `kind` occurs twice", "remove one"),
+        (b"{\"kind\": \"Pod\",\n \"kind\": \"Job\"}", "<stdin>:2:2: the key `kind` occurs twice", "remove one"),
         (b"a:\n\tb: 1\n", "<stdin>:2:1: ", "use spaces"),
         (b"a:\n  b:\n  \t- c\n", "<stdin>:3:3: ", "use spaces"),
         (b"a: \"b\nc: d\n", "<stdin>:2:1: ", "a quote is opened and never closed"),
@@ -59,7 +59,11 @@ fn every_malformed_document_is_one_line_with_place_and_remedy() {
         (deep_block.as_bytes(), "<stdin>:201:201: ", "an indentation that never ends"),
         (deep_json.as_bytes(), "<stdin>:1:206: ", "an indentation that never ends"),
         (b"a: b\nc: \xe4\n", "<stdin>:2:4: not UTF-8", "save the file as UTF-8"),
-        (b"\xff\xfea\0:\0", "<stdin>:1:1: not UTF-8", "UTF-16"),
+        (b"\xff\xfea\0:\0 ", "<stdin>:1:3: not UTF-16LE", "write it again, as UTF-8"),
+        (b"\xfe\xff\0a\0:\0\n\xdc\0", "<stdin>:2:1: not UTF-16BE", "half of a character"),
+        (b"\xff\xfea\0\0\0", "<stdin>:1:2: not UTF-16LE: this is a zero", "write it again, as UTF-8"),
+        (b"\xff\xfe\0\0a\0\0\0", "<stdin>:1:1: this is a binary file", "saved as UTF-8"),
+        (b"a\0:\0 \0b\0", "<stdin>:1:2: this is a binary file", "saved as UTF-8"),
         (b"\x1f\x8b\x08\0\0", "<stdin>:1:2: not UTF-8", "unpack it"),
         (b"\x7fELF\x02\x01\x01\0\0\0", "<stdin>:1:8: this is a binary file", "name YAML or JSON manifests"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "<stdin>:1:1: this is a binary file", "name YAML or JSON manifests"),

@@ -78,10 +78,12 @@ fn shop(url: &str) -> (u16, Value) {
         "nodes" => status(403, "nodes is forbidden: User \"ann\" cannot list resource \"nodes\""),
         "statefulsets" => status(403, "statefulsets.apps is forbidden: User \"ann\" cannot list"),
         "cronjobs" => status(404, "the server could not find the requested resource"),
-        "deployments" => list(&[object("web", None, &json!({"template": {"spec": bad()}}))]),
-        "replicasets" => {
-            list(&[object("web-1", Some(["apps/v1", "Deployment", "web"]), &json!({"template": {"spec": bad()}}))])
-        }
+        "deployments" => list(&[object("web", None, &json!({"selector": {}, "template": {"spec": bad()}}))]),
+        "replicasets" => list(&[object(
+            "web-1",
+            Some(["apps/v1", "Deployment", "web"]),
+            &json!({"selector": {}, "template": {"spec": bad()}}),
+        )]),
         "pods" if !url.contains("continue=") => {
             let of_web = Some(["apps/v1", "ReplicaSet", "web-1"]);
             let (_, mut page) = list(&[object("web-1-a", of_web, &bad()), object("web-1-b", of_web, &bad())]);
@@ -122,7 +124,7 @@ fn a_cluster_is_read_with_what_may_be_read() {
     ];
     assert_eq!(lines, expected);
     // The place is in the object in the form that `kubectl get -o yaml` prints.
-    let deployment = "--> shop/deployment/web:18:9\n   |\n18 |         runAsUser: 1000\n";
+    let deployment = "--> shop/deployment/web:19:9\n   |\n19 |         runAsUser: 1000\n";
     assert!(ran.out.contains(deployment) && ran.out.contains("--> shop/pod/once-a:"), "{}", ran.out);
     assert!(!ran.out.contains("once-b") && !ran.out.contains("web-1"), "{}", ran.out);
     let requests = std::mem::take(&mut *requests.lock().unwrap());

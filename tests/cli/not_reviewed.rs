@@ -36,7 +36,7 @@ fn what_is_not_reviewed_is_named_and_counted() {
     let own = DENIED.replace("namespace: shop", "namespace: shop, labels: {mullion.dev/ignore: 'true'}");
     let mirror = DENIED.replace("namespace: shop", "namespace: shop, annotations: {kubernetes.io/config.mirror: a}");
     let owned = "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: web, namespace: shop, ownerReferences: \
-        [{apiVersion: apps/v1, kind: Deployment, name: web, controller: true}]}\nspec:\n  template:\n    spec:\n      os: {name: windows}\n      \
+        [{apiVersion: apps/v1, kind: Deployment, name: web, controller: true}]}\nspec:\n  selector: {}\n  template:\n    spec:\n      os: {name: windows}\n      \
         securityContext: {runAsUser: 1000}\n      containers: [{name: a, image: a}]\n";
     let with = |directory: &str| vec!["--policies".to_owned(), directory.to_owned()];
     for (input, arguments, reason) in [

@@ -73,7 +73,7 @@ fn errors_have_the_reason_for_windows() {
         format!("it counts as Windows because of image {image}, by tag; if this is a Linux image, set the annotation ");
     let by_name = |place: &str| format!("{by_name}mullion.dev/os: linux in {place}");
     let by_field = "it counts as Windows because of spec.nodeSelector[kubernetes.io/os]".to_owned();
-    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  template:\n    spec:\n      \
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  selector: {}\n  template:\n    spec:\n      \
         containers: [{name: a, image: 'mcr.microsoft.com/windows/nanoserver:ltsc2022', securityContext: {runAsUser: 1}}]\n";
     for (input, reason) in [
         (pod(image, ""), by_name("metadata.annotations")),

@@ -233,7 +233,7 @@ fn links_do_not_lead_out_and_permissions_stay() {
 fn hostile_files_are_listed() {
     let dir = dir();
     write(&dir, "huge.yaml", vec![b'a'; (50 << 20) + 1]);
-    write(&dir, "binary.yaml", [0xff, 0xfe, 0, 1]);
+    write(&dir, "binary.yaml", [0xff, 0xfe, 0, 0xd8]);
     write(&dir, "deep.yaml", "[".repeat(100_000));
     write(
         &dir,

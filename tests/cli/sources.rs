@@ -46,6 +46,7 @@ kind: Deployment
 metadata:
   name: shop-api
 spec:
+  selector: {matchLabels: {app: api}}
   template:
     spec:
       nodeSelector:
@@ -201,6 +202,7 @@ metadata:
   name: prod-iis
   namespace: prod
 spec:
+  selector: {matchLabels: {app: iis}}
   serviceName: iis
   template:
     spec:
@@ -217,7 +219,7 @@ spec:
     let ran = mullion(&["check", "-o", "github", "-"], input);
     assert_eq!(ran.code, 1, "{}", ran.err);
     assert!(
-        ran.out.contains("::error title=MUL201 run-as-user::<stdin>:24:11: StatefulSet prod/prod-iis: "),
+        ran.out.contains("::error title=MUL201 run-as-user::<stdin>:25:11: StatefulSet prod/prod-iis: "),
         "{}",
         ran.out
     );

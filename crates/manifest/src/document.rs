@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::format::ManifestFormat;
 use crate::limits::MAX_BYTES;
-use crate::node::{ManifestNode, resolve_tree};
+use crate::node::{ManifestNode, RepeatedKey, resolve_tree};
 use crate::problem::{Problem, SpanProblem};
 use crate::span::{LineIndex, Span, line_break, line_end, line_start, next_line};
 use crate::syntax;
@@ -20,6 +20,15 @@ pub struct ManifestDocument {
     pub span: Span,
     /// Its format.
     pub format: ManifestFormat,
+    /// Keys that a map contains twice, with equal values.
+    pub repeated_keys: Vec<RepeatedKey>,
+}
+
+impl ManifestDocument {
+    /// What is wrong with the text, and does not change its values: repeated keys. `lines`: of the whole file.
+    pub fn warnings(&self, source_name: &str, lines: &LineIndex<'_>) -> impl Iterator<Item = Problem> {
+        self.repeated_keys.iter().map(|key| key.problem().located(source_name, lines))
+    }
 }
 
 /// Reads a file of bytes: [`documents`] if it is UTF-8, else one problem.
@@ -86,9 +95,10 @@ impl<'a> ManifestDocuments<'a> {
         self
     }
 
-    /// Only the values with their places: [`ManifestDocument::json`] takes the same amount of memory again.
+    /// Only the values with their places: [`ManifestDocument::json`] takes the same amount of memory again. A repeated key
+    /// is a problem even if the values are equal.
     pub fn nodes(mut self) -> impl Iterator<Item = Result<ManifestNode, Problem>> + use<'a> {
-        std::iter::from_fn(move || self.next_as(node))
+        std::iter::from_fn(move || self.next_as(strict_node))
     }
 
     fn next_as<T>(
@@ -133,15 +143,31 @@ impl Iterator for ManifestDocuments<'_> {
 
 /// Reads the document in `span`; `None` if it is empty.
 pub(crate) fn parse(text: &str, span: Span, format: ManifestFormat) -> Result<Option<ManifestDocument>, SpanProblem> {
-    Ok(node(text, span, format)?.map(|node| ManifestDocument { json: node.to_json(), node, span, format }))
+    let document = |(node, repeated_keys): (ManifestNode, _)| ManifestDocument {
+        json: node.to_json(),
+        node,
+        span,
+        format,
+        repeated_keys,
+    };
+    Ok(node(text, span, format, false)?.map(document))
 }
 
-fn node(text: &str, span: Span, format: ManifestFormat) -> Result<Option<ManifestNode>, SpanProblem> {
+fn strict_node(text: &str, span: Span, format: ManifestFormat) -> Result<Option<ManifestNode>, SpanProblem> {
+    Ok(node(text, span, format, true)?.map(|(node, _)| node))
+}
+
+fn node(
+    text: &str,
+    span: Span,
+    format: ManifestFormat,
+    strict: bool,
+) -> Result<Option<(ManifestNode, Vec<RepeatedKey>)>, SpanProblem> {
     let slice = text.get(span.range()).unwrap_or_default();
     let Some(tree) = syntax::parse(slice, format).map_err(|fault| fault.shifted(span.start))? else {
         return Ok(None);
     };
-    resolve_tree(tree, span.start).map(Some).map_err(|fault| fault.shifted(span.start))
+    resolve_tree(tree, span.start, strict).map(Some).map_err(|fault| fault.shifted(span.start))
 }
 
 /// The bytes of each document. A `---` or `...` at the start of a line ends a document anywhere, even in block scalars.

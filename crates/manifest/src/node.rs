@@ -40,6 +40,17 @@ pub enum NodeValue {
     Map(Vec<ManifestEntry>),
 }
 
+/// A key that a map contains twice, with equal values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepeatedKey {
+    /// The key.
+    pub key: String,
+    /// The place of the later one.
+    pub span: Span,
+    /// The place of the first one.
+    pub first: Span,
+}
+
 /// A key of a map and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ManifestEntry {
@@ -155,8 +166,13 @@ pub(crate) fn index(token: &str) -> Option<usize> {
 }
 
 /// Resolves aliases, merge keys and scalars; spans move by `offset` bytes. What is resolved is freed immediately,
-/// because two whole trees of a large document would be the peak of a process's memory.
-pub(crate) fn resolve_tree(root: Syntax, offset: usize) -> Result<ManifestNode, SpanProblem> {
+/// because two whole trees of a large document would be the peak of a process's memory. The second value contains keys
+/// that occur twice with equal values, which are a problem if the reader is `strict`.
+pub(crate) fn resolve_tree(
+    root: Syntax,
+    offset: usize,
+    strict: bool,
+) -> Result<(ManifestNode, Vec<RepeatedKey>), SpanProblem> {
     let mut used = Vec::new();
     root.walk(&mut |node| {
         if let Kind::Alias(id) = node.kind {
@@ -165,12 +181,17 @@ pub(crate) fn resolve_tree(root: Syntax, offset: usize) -> Result<ManifestNode, 
     });
     used.sort_unstable();
     used.dedup();
-    let mut resolver = Resolver { anchors: HashMap::new(), used, aliased: Size::default() };
+    let mut resolver =
+        Resolver { anchors: HashMap::new(), used, aliased: Size::default(), strict, repeated: Vec::new() };
     let mut node = resolver.node(root, 0)?;
     if offset > 0 {
         shift(&mut node, offset);
     }
-    Ok(node)
+    let mut repeated = resolver.repeated;
+    for key in &mut repeated {
+        (key.span, key.first) = (key.span.shifted(offset), key.first.shifted(offset));
+    }
+    Ok((node, repeated))
 }
 
 /// The key of a pair as a string, as in sigs.k8s.io/yaml.
@@ -207,6 +228,8 @@ struct Resolver {
     anchors: HashMap<usize, ManifestNode>,
     used: Vec<usize>,
     aliased: Size,
+    strict: bool,
+    repeated: Vec<RepeatedKey>,
 }
 
 impl Resolver {
@@ -290,17 +313,16 @@ impl Resolver {
                 continue;
             }
             let key = key_text(&pair.key)?;
-            if let Some((at, true)) = seen.get(&key) {
-                let first = entries.get(*at).map_or(pair.key.span, |entry| entry.key_span);
-                let what = match &pair.key.kind {
-                    Kind::Scalar { text, .. } if *text != key => {
-                        format!("the key `{}`, which is read as `{}`,", shown(text), shown(&key))
-                    }
-                    _ => format!("the key `{}`", shown(&key)),
-                };
-                return Err(SpanProblem::new(pair.key.span, format!("{what} occurs twice in this map"))
-                    .related(first, "it occurs first")
-                    .hint("remove one; readers disagree which of them counts"));
+            let first = seen.get(&key).filter(|(_, here)| *here).and_then(|(at, _)| entries.get(*at));
+            if let Some(first) = first {
+                let (span, first_span) = (pair.key.span, first.key_span);
+                let problem = repeated_key(&pair.key, &key, first_span);
+                let first = first.value.to_json();
+                if self.strict || self.node(pair.value, depth + 1)?.to_json() != first {
+                    return Err(problem);
+                }
+                self.repeated.push(RepeatedKey { key, span, first: first_span });
+                continue;
             }
             let entry = ManifestEntry { key, key_span: pair.key.span, value: self.node(pair.value, depth + 1)? };
             put(&mut entries, &mut seen, entry, true);
@@ -328,6 +350,29 @@ impl Resolver {
             }
             _ => fail(at),
         }
+    }
+}
+
+/// The problem of a key that is in the map already.
+fn repeated_key(key: &Syntax, text: &str, first: Span) -> SpanProblem {
+    let what = match &key.kind {
+        Kind::Scalar { text: written, .. } if written != text => {
+            format!("the key `{}`, which is read as `{}`,", shown(written), shown(text))
+        }
+        _ => format!("the key `{}`", shown(text)),
+    };
+    SpanProblem::new(key.span, format!("{what} occurs twice in this map"))
+        .related(first, "it occurs first")
+        .hint("remove one; readers disagree which of them counts")
+}
+
+impl RepeatedKey {
+    /// The same as a problem.
+    pub(crate) fn problem(&self) -> SpanProblem {
+        let message = format!("the key `{}` occurs twice in this map, with equal values", shown(&self.key));
+        SpanProblem::new(self.span, message)
+            .related(self.first, "it occurs first")
+            .hint("remove one; kubectl uses the last one, and kustomize and Flux reject the file")
     }
 }
 

@@ -12,9 +12,9 @@ use mullion_manifest::edit::{ObjectPatch, text_patch};
 use mullion_plan::PlanReport;
 use mullion_plan::report::{PlannedContainer, PlannedWorkload, ProposalConfidence, Verdict};
 
-use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument};
+use crate::cli::documents::{ManifestFile, ManifestWorkload, ParsedDocument};
 use crate::cli::in_place::FileReplacement;
-use crate::cli::input::{SourceText, is_manifest, read_file, text};
+use crate::cli::input::{SourceText, is_manifest, read_file, source_text};
 use crate::cli::io_handles::Io;
 use crate::cli::plan::field_edits::object_edits;
 use crate::directory_walk::{LeavingLinks, files_below};
@@ -69,9 +69,9 @@ pub(super) fn write_files(
     let mut unwritten = 0;
     for path in wanted {
         let changed = match read(&path) {
-            Ok(source) => matches
-                .edit(&source, io)?
-                .map(|text| FileReplacement::prepare(&path, text.as_bytes()).and_then(FileReplacement::finish)),
+            Ok(source) => matches.edit(&source, io)?.map(|text| {
+                FileReplacement::prepare(&path, &source.encoding.encode(&text)).and_then(FileReplacement::finish)
+            }),
             Err(failure) => Some(Err(io::Error::other(failure.message))),
         };
         if let Some(Err(error)) = changed {
@@ -124,7 +124,7 @@ impl<'r> Matches<'r> {
         for document in file.documents() {
             let parsed = ParsedDocument::new(document.map_err(InputFailure::from)?);
             for object in parsed.objects() {
-                if let ClassifiedObject::Workload(workload) = object {
+                if let Some(workload) = object.workload() {
                     let line = file.line_column(workload.object.span.start).line;
                     found.extend(self.of(&workload).map(|at| (at, format!("{}:{line}", source.name))));
                 }
@@ -149,7 +149,7 @@ impl<'r> Matches<'r> {
             let mut patches: Vec<(String, Vec<PatchOperation>)> = Vec::new();
             let mut written = Vec::new();
             for object in parsed.objects() {
-                let ClassifiedObject::Workload(workload) = object else { continue };
+                let Some(workload) = object.workload() else { continue };
                 let Some(found) = self.of(&workload) else { continue };
                 let line = file.line_column(workload.object.span.start).line;
                 let name = workload.object.name.as_deref().unwrap_or_default();
@@ -254,7 +254,7 @@ fn shown(planned: &PlannedWorkload) -> String {
 fn read(path: &Path) -> Result<SourceText, InputFailure> {
     let name = path.display().to_string();
     let bytes = read_file(path).map_err(|error| InputFailure::of_file(name.as_str(), error.to_string()))?;
-    Ok(SourceText { text: text(&name, bytes)?, name })
+    source_text(name, bytes)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::io::Write;
 use mullion_engine::model::foreign_text::visible;
 
 use crate::report::failure::{InputFailure, STDIN};
-use crate::report::findings::writer::{FindingsWriter, ReportedFinding, ReportedWorkload};
+use crate::report::findings::writer::{FileNote, FindingsWriter, ReportedFinding, ReportedWorkload};
 use crate::report::text::Severity;
 use crate::report::totals::CheckTotals;
 use crate::report::wording::{repository_path, sentence};
@@ -23,11 +23,29 @@ pub(super) struct AzureCommands {
     notes: Vec<String>,
 }
 
+impl AzureCommands {
+    /// Writes an error, and keeps what comes after errors.
+    fn add(&mut self, issue: &Issue<'_>, out: &mut dyn Write) -> io::Result<()> {
+        match issue.severity {
+            Severity::Error => out.write_all(issue.line().as_bytes())?,
+            Severity::Warning => self.warnings.push(issue.line()),
+            Severity::Note => self.notes.push(issue.line()),
+        }
+        Ok(())
+    }
+}
+
 impl FindingsWriter for AzureCommands {
     fn failure(&mut self, failure: &InputFailure, out: &mut dyn Write) -> io::Result<()> {
         let InputFailure { file, place, message } = failure;
         let issue = Issue { severity: Severity::Error, file, place: *place, code: None, message };
         out.write_all(issue.line().as_bytes())
+    }
+
+    fn note(&mut self, note: &FileNote<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let InputFailure { file, place, message } = &note.about;
+        let message = &format!("{}: {message}", note.title);
+        self.add(&Issue { severity: note.severity, file, place: *place, code: None, message }, out)
     }
 
     fn workload(&mut self, workload: &ReportedWorkload<'_>, out: &mut dyn Write) -> io::Result<()> {
@@ -40,11 +58,7 @@ impl FindingsWriter for AzureCommands {
                 code: Some(record.code),
                 message: &format!("{} {}: {}: {}: {sentence}", record.code, record.rule, place.object, record.path),
             };
-            match issue.severity {
-                Severity::Error => out.write_all(issue.line().as_bytes())?,
-                Severity::Warning => self.warnings.push(issue.line()),
-                Severity::Note => self.notes.push(issue.line()),
-            }
+            self.add(&issue, out)?;
         }
         Ok(())
     }

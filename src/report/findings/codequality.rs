@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::exact_text::JsonWriter;
 use crate::report::failure::InputFailure;
 use crate::report::findings::fingerprint::Fingerprints;
-use crate::report::findings::writer::{FindingsWriter, ReportedFinding, ReportedWorkload};
+use crate::report::findings::writer::{FileNote, FindingsWriter, ReportedFinding, ReportedWorkload};
 use crate::report::text::Severity;
 use crate::report::totals::CheckTotals;
 use crate::report::wording::{sentence, slashed};
@@ -47,6 +47,19 @@ impl CodeQualityReport {
         Ok(serde_json::to_writer(JsonWriter(out), &issue)?)
     }
 
+    /// Writes an issue that no rule found.
+    fn about_file(&mut self, about: &InputFailure, name: &str, severity: &str, out: &mut dyn Write) -> io::Result<()> {
+        let InputFailure { file, place, message } = about;
+        let issue = json!({
+            "description": visible(message),
+            "check_name": name,
+            "severity": severity,
+            "location": {"path": self.path(file), "lines": {"begin": place.map_or(1, |(line, _)| line)}},
+        });
+        let fingerprint = self.fingerprints.numbered(&format!("{name} {file}"));
+        self.issue(issue, &fingerprint, out)
+    }
+
     fn path(&self, file: &str) -> String {
         path_in(self.directory.as_deref(), file)
     }
@@ -54,15 +67,11 @@ impl CodeQualityReport {
 
 impl FindingsWriter for CodeQualityReport {
     fn failure(&mut self, failure: &InputFailure, out: &mut dyn Write) -> io::Result<()> {
-        let InputFailure { file, place, message } = failure;
-        let issue = json!({
-            "description": visible(message),
-            "check_name": "not-readable",
-            "severity": "blocker",
-            "location": {"path": self.path(file), "lines": {"begin": place.map_or(1, |(line, _)| line)}},
-        });
-        let fingerprint = self.fingerprints.numbered(&format!("not-readable {file}"));
-        self.issue(issue, &fingerprint, out)
+        self.about_file(failure, "not-readable", "blocker", out)
+    }
+
+    fn note(&mut self, note: &FileNote<'_>, out: &mut dyn Write) -> io::Result<()> {
+        self.about_file(&note.about, &note.title.replace(' ', "-"), severity_name(note.severity), out)
     }
 
     fn workload(&mut self, workload: &ReportedWorkload<'_>, out: &mut dyn Write) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::io::Write;
 use mullion_engine::model::foreign_text::visible;
 
 use crate::report::failure::{InputFailure, STDIN};
-use crate::report::findings::writer::{FindingsWriter, ReportedFinding, ReportedWorkload};
+use crate::report::findings::writer::{FileNote, FindingsWriter, ReportedFinding, ReportedWorkload};
 use crate::report::json::{FindingPlace, FindingRecord};
 use crate::report::text::Severity;
 use crate::report::totals::CheckTotals;
@@ -23,6 +23,12 @@ impl FindingsWriter for GithubCommands {
         let InputFailure { file, place, message } = failure;
         let command =
             Command { severity: Severity::Error, file, start: *place, end: None, title: "not readable", message };
+        out.write_all(command.line().as_bytes())
+    }
+
+    fn note(&mut self, note: &FileNote<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let InputFailure { file, place, message } = &note.about;
+        let command = Command { severity: note.severity, file, start: *place, end: None, title: note.title, message };
         out.write_all(command.line().as_bytes())
     }
 

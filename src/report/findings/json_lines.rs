@@ -4,8 +4,8 @@ use std::io;
 use std::io::Write;
 
 use crate::report::failure::InputFailure;
-use crate::report::findings::writer::{FindingsWriter, ReportedWorkload};
-use crate::report::json::{CheckRecord, UnreadRecord, write_line};
+use crate::report::findings::writer::{FileNote, FindingsWriter, ReportedFinding, ReportedWorkload};
+use crate::report::json::{CheckRecord, PartRecord, RenderedFinding, UnreadRecord, write_line};
 use crate::report::totals::CheckTotals;
 
 /// A record for each finding, for each workload after its findings, and a summary.
@@ -26,11 +26,19 @@ impl FindingsWriter for JsonLines {
         Ok(())
     }
 
+    fn note(&mut self, note: &FileNote<'_>, out: &mut dyn Write) -> io::Result<()> {
+        write_line(out, &note.record)
+    }
+
+    fn part(&mut self, part: &PartRecord<'_>, out: &mut dyn Write) -> io::Result<()> {
+        write_line(out, &CheckRecord::Part(part))
+    }
+
     fn workload(&mut self, workload: &ReportedWorkload<'_>, out: &mut dyn Write) -> io::Result<()> {
-        for finding in &workload.findings {
-            write_line(out, &CheckRecord::Finding(&finding.record))?;
+        for ReportedFinding { record, template, .. } in &workload.findings {
+            write_line(out, &CheckRecord::Finding(RenderedFinding { finding: record, template: *template }))?;
         }
-        write_line(out, &CheckRecord::Workload(&workload.record))
+        workload.record.iter().try_for_each(|record| write_line(out, &CheckRecord::Workload(record)))
     }
 
     fn end(self: Box<Self>, totals: &CheckTotals, out: &mut dyn Write) -> io::Result<()> {

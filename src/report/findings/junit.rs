@@ -12,7 +12,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use crate::exact_text::{xml, xml_characters};
 use crate::report::failure::InputFailure;
-use crate::report::findings::writer::{FindingsWriter, ReportedFinding, ReportedWorkload};
+use crate::report::findings::writer::{FileNote, FindingsWriter, ReportedFinding, ReportedWorkload};
 use crate::report::text::Severity;
 use crate::report::totals::CheckTotals;
 use crate::report::wording::{repository_path, sentence};
@@ -64,6 +64,28 @@ impl FindingsWriter for JunitReport {
         Ok(())
     }
 
+    fn note(&mut self, note: &FileNote<'_>, _: &mut dyn Write) -> io::Result<()> {
+        let message = xml_characters(&note.about.message).into_owned();
+        let (name, status, lines) = match note.severity {
+            Severity::Note => {
+                let mut status = TestCaseStatus::skipped();
+                status.set_message(message);
+                ("the rendered result", status, Vec::new())
+            }
+            _ if self.warnings_fail => {
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                status
+                    .set_message(message)
+                    .set_type(note.severity.name())
+                    .set_description(line(&note.about.to_string()));
+                ("the text of the file", status, Vec::new())
+            }
+            _ => ("the text of the file", TestCaseStatus::success(), vec![line(&note.about.to_string())]),
+        };
+        self.case(&note.about.file, name, status, &lines);
+        Ok(())
+    }
+
     fn workload(&mut self, workload: &ReportedWorkload<'_>, _: &mut dyn Write) -> io::Result<()> {
         let fails = |finding: &ReportedFinding<'_>| match finding.record.action.into() {
             Severity::Error => true,
@@ -72,7 +94,7 @@ impl FindingsWriter for JunitReport {
         };
         let (failing, others): (Vec<_>, Vec<_>) = workload.shown().partition(|finding| fails(finding));
         let lines: Vec<String> = others.into_iter().map(finding_line).collect();
-        let status = match (failing.first(), &workload.record.notes.not_reviewed) {
+        let status = match (failing.first(), workload.not_reviewed()) {
             (Some(first), _) => {
                 let mut rules: Vec<String> =
                     failing.iter().map(|one| format!("{} {}", one.record.code, one.record.rule)).collect();
@@ -91,7 +113,8 @@ impl FindingsWriter for JunitReport {
             }
             (None, None) => TestCaseStatus::success(),
         };
-        self.case(workload.file, &workload.record.object.to_string(), status, &lines);
+        let name = workload.record.as_ref().map_or_else(|| workload.title.clone(), |record| record.object.to_string());
+        self.case(workload.file, &name, status, &lines);
         Ok(())
     }
 

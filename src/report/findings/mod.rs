@@ -14,4 +14,4 @@ mod writer;
 
 pub use format::FindingsFormat;
 pub(crate) use format::FormatOptions;
-pub(crate) use writer::{FindingsWriter, ReportedFinding, ReportedWorkload};
+pub(crate) use writer::{FileNote, FindingsWriter, ReportedFinding, ReportedWorkload};

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::exact_text::JsonWriter;
 use crate::report::failure::{InputFailure, STDIN};
 use crate::report::findings::fingerprint::Fingerprints;
-use crate::report::findings::writer::{FindingsWriter, ReportedFinding, ReportedWorkload};
+use crate::report::findings::writer::{FileNote, FindingsWriter, ReportedFinding, ReportedWorkload};
 use crate::report::json::{FindingPlace, FindingRecord};
 use crate::report::rule_page::help_uri;
 use crate::report::text::Severity;
@@ -37,6 +37,7 @@ pub(super) struct SarifLog {
     fingerprints: Fingerprints,
     results: usize,
     failures: Vec<Notification>,
+    notes: Vec<Notification>,
 }
 
 impl SarifLog {
@@ -53,7 +54,7 @@ impl SarifLog {
         write!(out, "\n]}}}},\n\"columnKind\":\"unicodeCodePoints\",\n\"originalUriBaseIds\":{{\"{BASE}\":")?;
         serde_json::to_writer(JsonWriter(&mut *out), &json!({"description": {"text": "where mullion was run"}}))?;
         write!(out, "}},\n\"results\":[")?;
-        Ok(Self { rules, fingerprints: Fingerprints::default(), results: 0, failures: Vec::new() })
+        Ok(Self { rules, fingerprints: Fingerprints::default(), results: 0, failures: Vec::new(), notes: Vec::new() })
     }
 
     /// Writes a finding. `remark` is what Mullion does about it; may be empty.
@@ -87,11 +88,13 @@ impl SarifLog {
 impl FindingsWriter for SarifLog {
     /// Stores it for the end of the log.
     fn failure(&mut self, failure: &InputFailure, _: &mut dyn Write) -> io::Result<()> {
-        self.failures.push(Notification {
-            level: Severity::Error.name(),
-            message: Text::new(&failure.message),
-            locations: [Location::new(&failure.file, failure.place, None)],
-        });
+        self.failures.push(Notification::new(Severity::Error, failure));
+        Ok(())
+    }
+
+    /// Stores it for the end of the log.
+    fn note(&mut self, note: &FileNote<'_>, _: &mut dyn Write) -> io::Result<()> {
+        self.notes.push(Notification::new(note.severity, &note.about));
         Ok(())
     }
 
@@ -102,8 +105,9 @@ impl FindingsWriter for SarifLog {
     }
 
     fn end(self: Box<Self>, _: &CheckTotals, out: &mut dyn Write) -> io::Result<()> {
-        let invocation =
-            Invocation { execution_successful: self.failures.is_empty(), tool_execution_notifications: self.failures };
+        let execution_successful = self.failures.is_empty();
+        let notifications = self.failures.into_iter().chain(self.notes).collect();
+        let invocation = Invocation { execution_successful, tool_execution_notifications: notifications };
         write!(out, "\n],\n\"invocations\":[")?;
         serde_json::to_writer(JsonWriter(&mut *out), &invocation)?;
         writeln!(out, "]}}]}}")
@@ -207,6 +211,16 @@ struct Notification {
     level: &'static str,
     message: Text,
     locations: [Location; 1],
+}
+
+impl Notification {
+    fn new(severity: Severity, about: &InputFailure) -> Self {
+        Self {
+            level: severity.name(),
+            message: Text::new(&about.message),
+            locations: [Location::new(&about.file, about.place, None)],
+        }
+    }
 }
 
 impl From<&'static Rule> for ReportingDescriptor {

@@ -6,7 +6,7 @@ use std::io::Write;
 use mullion_engine::model::foreign_text::visible;
 
 use crate::report::failure::InputFailure;
-use crate::report::findings::writer::{FindingsWriter, ReportedWorkload};
+use crate::report::findings::writer::{FileNote, FindingsWriter, ReportedWorkload};
 use crate::report::not_reviewed::NotReviewedWorkloads;
 use crate::report::totals::CheckTotals;
 
@@ -29,9 +29,13 @@ impl FindingsWriter for TextReport {
         Ok(())
     }
 
+    fn note(&mut self, note: &FileNote<'_>, out: &mut dyn Write) -> io::Result<()> {
+        note.diagnostic.iter().try_for_each(|diagnostic| out.write_all(diagnostic.render(self.colour).as_bytes()))
+    }
+
     fn workload(&mut self, workload: &ReportedWorkload<'_>, out: &mut dyn Write) -> io::Result<()> {
-        if let Some(why) = &workload.record.notes.not_reviewed {
-            self.not_reviewed.add(why.clone(), workload.title.clone());
+        if let Some(why) = workload.not_reviewed() {
+            self.not_reviewed.add(why.to_owned(), workload.title.clone());
         }
         for finding in workload.shown() {
             out.write_all(finding.diagnostic.render(self.colour).as_bytes())?;

@@ -4,8 +4,8 @@ use std::io;
 use std::io::Write;
 
 use crate::report::failure::InputFailure;
-use crate::report::json::{FindingPlace, FindingRecord, WorkloadRecord};
-use crate::report::text::Diagnostic;
+use crate::report::json::{CheckRecord, FindingPlace, FindingRecord, PartRecord, WorkloadRecord};
+use crate::report::text::{Diagnostic, Severity};
 use crate::report::totals::CheckTotals;
 
 /// A workload with its findings.
@@ -15,8 +15,8 @@ pub(crate) struct ReportedWorkload<'a> {
     pub(crate) file: &'a str,
     /// Its name with its place: `Pod shop/web (a.yaml:3)`.
     pub(crate) title: String,
-    /// Its review.
-    pub(crate) record: WorkloadRecord<'a>,
+    /// Its review; `None` for a part of an object.
+    pub(crate) record: Option<WorkloadRecord<'a>>,
     /// Its findings, silent repairs included.
     pub(crate) findings: Vec<ReportedFinding<'a>>,
     /// The operating system and the changes as text, if they were requested.
@@ -27,18 +27,39 @@ pub(crate) struct ReportedWorkload<'a> {
 #[derive(Debug)]
 pub(crate) struct ReportedFinding<'a> {
     pub(crate) record: FindingRecord<'a>,
+    /// The template that Helm names above the document.
+    pub(crate) template: Option<&'a str>,
     pub(crate) place: FindingPlace<'a>,
     /// What Mullion does about it, for formats without notes; may be empty.
-    pub(crate) remark: &'a str,
+    pub(crate) remark: String,
     /// The finding as a message with its source line.
     pub(crate) diagnostic: Diagnostic<'a>,
 }
 
 impl<'a> ReportedWorkload<'a> {
+    /// Why Mullion does not review it.
+    pub(crate) fn not_reviewed(&self) -> Option<&str> {
+        self.record.as_ref()?.notes.not_reviewed.as_deref()
+    }
+
     /// The findings for people: all but silent repairs.
     pub(crate) fn shown(&self) -> impl Iterator<Item = &ReportedFinding<'a>> {
         self.findings.iter().filter(|finding| !finding.record.silent)
     }
+}
+
+/// What is to know about a file and is no finding of a rule.
+#[derive(Debug)]
+pub(crate) struct FileNote<'a> {
+    pub(crate) severity: Severity,
+    /// A word or two: `text`, `not judged`.
+    pub(crate) title: &'static str,
+    /// The file, the place in it, and the message.
+    pub(crate) about: InputFailure,
+    /// The message with its source line; `None` if stderr has it.
+    pub(crate) diagnostic: Option<Diagnostic<'a>>,
+    /// The same as JSON.
+    pub(crate) record: CheckRecord<'a>,
 }
 
 /// A format of findings. The inputs that were not read come first, then the workloads and the documents that cannot be
@@ -54,6 +75,14 @@ pub(crate) trait FindingsWriter {
 
     /// Writes an object with pods that could not be read. It is also reported on stderr.
     fn not_read(&mut self, _input: &str, _message: &str, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Writes what is to know about a file.
+    fn note(&mut self, note: &FileNote<'_>, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Writes a part of an object, after the findings about what it sets. It is also reported on stderr.
+    fn part(&mut self, _part: &PartRecord<'_>, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
 

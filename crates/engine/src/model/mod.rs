@@ -16,6 +16,7 @@ pub mod names;
 mod operating_system;
 mod opt_out;
 mod os_decision;
+pub mod partial_object;
 mod placed_words;
 pub mod pod_view;
 pub mod published_images;

@@ -114,6 +114,29 @@ fn values_are_those_of_kubectl() {
 }
 
 #[test]
+fn a_key_that_occurs_twice_with_one_value_is_noted() {
+    for (text, places) in [
+        ("a: 1\nb: 2\na: 0x1\n", &[(3, 1, 1)][..]),
+        ("---\nx:\n  a: [1, {b: c}]\n  a:\n  - 1\n  - b: c\n", &[(4, 3, 3)]),
+        ("a: 1\na: 1\na: 1\n", &[(2, 1, 1), (3, 1, 1)]),
+        ("{\"a\": null,\n\"a\": null}", &[(2, 1, 1)]),
+        ("x: &x {a: 1}\ny: {<<: *x, a: 1}\n", &[]),
+    ] {
+        let document = documents("t.yaml", text).remove(0).unwrap();
+        let lines = LineIndex::new(text);
+        let found: Vec<_> =
+            document.warnings("t.yaml", &lines).map(|it| (it.line, it.column, it.related.unwrap().line)).collect();
+        assert_eq!(found, places, "{text}");
+        // Readers that need no copy of the values are strict.
+        assert_eq!(
+            ManifestDocuments::new("t.yaml", text).nodes().all(|node| node.is_ok()),
+            places.is_empty(),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn problems_have_a_place_and_a_hint() {
     let cases: &[(&str, (usize, usize), &str)] = &[
         ("a: 1\n\nb: 1\na: 2\n", (4, 1), "the key `a` occurs twice in this map; it occurs first on line 1"),

@@ -130,9 +130,16 @@ impl<'a> Sheet<'a> {
             "" => "\n",
             found => found,
         };
-        let mut sheet = Self { text, root, format, indents: Indents { map: 2, list: 0 }, line_break };
-        let (mut maps, mut lists) = (BTreeMap::new(), BTreeMap::new());
+        let mut sheet = Self { text, root, format, indents: Indents::default(), line_break };
+        let (mut maps, mut lists, mut contents) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         root.walk(&mut |node| {
+            if let Kind::List { flow: false, items, dashes } = &node.kind {
+                for (item, dash) in items.iter().zip(dashes) {
+                    if !item.is_absent() && sheet.slice(*dash + 1, item.start).chars().all(|c| c == ' ') {
+                        *contents.entry(item.start - dash).or_insert(0_usize) += 1;
+                    }
+                }
+            }
             let Kind::Map { flow: false, pairs } = &node.kind else {
                 return;
             };
@@ -154,6 +161,7 @@ impl<'a> Sheet<'a> {
         };
         sheet.indents.map = usual(maps).filter(|deeper| *deeper > 0).unwrap_or(2);
         sheet.indents.list = usual(lists).unwrap_or(0);
+        sheet.indents.item = usual(contents).unwrap_or(2);
         sheet
     }
 
@@ -434,10 +442,48 @@ impl<'a> Sheet<'a> {
         let column = self.column(first.start);
         let lines = render::pair(key, value, column, self.indents).join(self.line_break);
         let after = line_end(self.text, last.value.span.end.max(last.after_colon));
+        let behind = self.behind_comments(after, column, column > 0);
         vec![
-            vec![one(Span::empty(after), format!("{}{lines}", self.line_break))],
+            vec![self.below(behind, &lines)],
+            vec![self.below(after, &lines)],
             vec![self.before(first.start, column, &lines)],
         ]
+    }
+
+    /// Inserts lines below the line that ends at `after`.
+    fn below(&self, after: usize, lines: &str) -> Replacement {
+        one(Span::empty(after), format!("{}{lines}", self.line_break))
+    }
+
+    /// The end of the last comment line that follows the line ending at `after` without a blank line, and belongs to a
+    /// collection whose entries begin in `column`: those that are indented deeper, those that begin like an item, and, if
+    /// `owns_column`, those in the column itself.
+    fn behind_comments(&self, after: usize, column: usize, owns_column: bool) -> usize {
+        let (mut end, mut at) = (after, next_line(self.text, after));
+        while at < self.text.len() && at > end {
+            let indent = self.indentation(at);
+            let comment = self.slice(at + indent.len(), line_end(self.text, at));
+            let Some(text) = comment.strip_prefix('#') else { break };
+            let deep = indent.chars().count();
+            let is_item = text.trim_start().starts_with("- ");
+            if deep < column || deep == column && !owns_column && !is_item {
+                break;
+            }
+            end = line_end(self.text, at);
+            at = next_line(self.text, at);
+        }
+        end
+    }
+
+    /// Whether a comment in the column of a list's dashes belongs to the list: the next entry around the list, if there
+    /// is one, begins further left.
+    fn owns_comments(&self, after: usize, column: usize) -> bool {
+        let rest = self.slice(next_line(self.text, after), self.text.len());
+        let next = rest.lines().find(|line| {
+            let line = line.trim_start();
+            !line.is_empty() && !line.starts_with('#')
+        });
+        next.is_none_or(|line| line.chars().take_while(|c| *c == ' ').count() < column)
     }
 
     fn insert_block_item(&self, items: &[Syntax], dashes: &[usize], at: usize, value: &Value) -> Vec<Splices> {
@@ -450,7 +496,14 @@ impl<'a> Sheet<'a> {
             && let (Some(item), Some(dash)) = (items.get(before), dashes.get(before))
         {
             let after = line_end(self.text, item.span.end.max(dash + 1));
-            ways_to.push(vec![one(Span::empty(after), format!("{}{lines}", self.line_break))]);
+            // Between two items, comments in the column of the dashes are about the next one.
+            let behind = if at < items.len() {
+                self.behind_comments(after, column + 1, false)
+            } else {
+                self.behind_comments(after, column, self.owns_comments(after, column))
+            };
+            ways_to.push(vec![self.below(behind, &lines)]);
+            ways_to.push(vec![self.below(after, &lines)]);
         }
         if let Some(dash) = dashes.get(at) {
             ways_to.push(vec![self.before(*dash, column, &lines)]);

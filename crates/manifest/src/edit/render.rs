@@ -11,6 +11,15 @@ pub(crate) struct Indents {
     pub(crate) map: usize,
     /// Columns between a key and the dashes of the list below it; `kubectl` writes 0.
     pub(crate) list: usize,
+    /// Columns between a dash and its item.
+    pub(crate) item: usize,
+}
+
+impl Default for Indents {
+    /// As `kubectl` writes it.
+    fn default() -> Self {
+        Self { map: 2, list: 0, item: 2 }
+    }
 }
 
 /// The style of a flow collection.
@@ -108,7 +117,7 @@ pub(crate) fn flow_key(key: &str, style: &FlowStyle) -> String {
 
 /// A value as a document in block style, as `kubectl get -o yaml` indents it.
 pub fn document(value: &Value) -> String {
-    let indents = Indents { map: 2, list: 0 };
+    let indents = Indents::default();
     let lines = match value {
         Value::Object(map) if !map.is_empty() => pairs(map, 0, indents),
         Value::Array(items) if !items.is_empty() => list(items, 0, indents),
@@ -141,14 +150,19 @@ pub(crate) fn below(value: &Value, column: usize, indents: Indents) -> Vec<Strin
 pub(crate) fn item(value: &Value, column: usize, indents: Indents) -> Vec<String> {
     let pad = " ".repeat(column);
     let mut lines = match value {
-        Value::Object(map) if !map.is_empty() => pairs(map, column + 2, indents),
-        Value::Array(items) if !items.is_empty() => list(items, column + 2, indents),
-        _ => return vec![format!("{pad}- {}", inline(value))],
+        Value::Object(map) if !map.is_empty() => pairs(map, column + indents.item, indents),
+        Value::Array(items) if !items.is_empty() => list(items, column + indents.item, indents),
+        _ => return vec![format!("{pad}-{}{}", gap(indents), inline(value))],
     };
     if let Some(first) = lines.first_mut() {
-        *first = format!("{pad}- {}", first.trim_start_matches(' '));
+        *first = format!("{pad}-{}{}", gap(indents), first.trim_start_matches(' '));
     }
     lines
+}
+
+/// The white space between a dash and its item.
+fn gap(indents: Indents) -> String {
+    " ".repeat(indents.item.saturating_sub(1).max(1))
 }
 
 fn pairs(map: &Map<String, Value>, column: usize, indents: Indents) -> Vec<String> {

@@ -115,7 +115,7 @@ impl<'t> DiffInput<'t> {
         let preferred = snapshot_dump::from_text(&name, &bytes)?;
         if preferred.nodes.is_some() {
             self.nodes.clear();
-            let text = SourceText { name, text: String::from_utf8_lossy(&bytes).into_owned() };
+            let text = SourceText::new(name, String::from_utf8_lossy(&bytes).into_owned());
             if let Ok(source) = DumpSource::new(&text) {
                 let mut visit = |object: DumpObject<'_>| {
                     if object.head.kind == "Node" {

@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use crate::cli::cluster_arguments::ClusterArguments;
-use crate::cli::documents::{ManifestFile, each_workload};
+use crate::cli::documents::{ManifestFile, each_object};
 use crate::cli::input::{Inputs, LinkArgs, namespace_name};
 use crate::cli::io_handles::Io;
 use crate::cli::live;
@@ -78,8 +78,10 @@ pub(crate) fn run(args: &PolicyShowArgs, io: &mut Io<'_>) -> anyhow::Result<Outc
     }
     texts.report(io)?;
     let mut all = Vec::new();
-    let broken = each_workload(&files, io, |workload, file, _| {
-        all.push(EffectivePolicy::new(Some((workload, file)), namespace, &sources));
+    let broken = each_object(&files, io, |object, file, _| {
+        for workload in object.workloads() {
+            all.push(EffectivePolicy::new(Some((&workload, file)), namespace, &sources));
+        }
         Ok(())
     })?;
     if all.is_empty() {

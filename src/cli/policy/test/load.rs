@@ -15,7 +15,7 @@ use mullion_policy::{PolicyFiles, PolicySet};
 use mullion_snapshot::dump;
 use serde_json::{Value, json};
 
-use crate::cli::documents::{ClassifiedObject, ManifestFile};
+use crate::cli::documents::ManifestFile;
 use crate::cli::input::{SourceText, read_file};
 use crate::cli::policy::test::compare::compare;
 use crate::cli::policy::test::lines;
@@ -156,18 +156,16 @@ impl Loader<'_> {
         let shown = path.display().to_string();
         let bytes = read_file(&path).map_err(|error| Box::new(self.unreadable(&pointer, &path, &error)))?;
         let text = String::from_utf8(bytes).map_err(|error| fail(format!("{shown}: {error}"), "save it as UTF-8"))?;
-        let source = SourceText { name: shown.clone(), text };
+        let source = SourceText::new(shown.clone(), text);
         let mut found: Vec<(String, Value)> = Vec::new();
         let mut broken = None;
         // The closure never fails.
         let _broken_documents = ManifestFile::new(&source).each(|document| {
             match document {
-                Ok(parsed) => found.extend(parsed.objects().filter_map(|object| match object {
-                    ClassifiedObject::Workload(workload) => {
-                        let name = workload.object.name.as_deref().unwrap_or_default();
-                        Some((format!("{}/{name}", workload.kind.name()), workload.object.value.clone()))
-                    }
-                    _ => None,
+                Ok(parsed) => found.extend(parsed.objects().filter_map(|object| {
+                    let workload = object.workload()?;
+                    let name = workload.object.name.as_deref().unwrap_or_default();
+                    Some((format!("{}/{name}", workload.kind.name()), workload.object.value.clone()))
                 })),
                 Err(failure) => broken = broken.take().or(Some(failure)),
             }

@@ -127,6 +127,40 @@ fn adds_items() {
 }
 
 #[test]
+fn insertions_go_behind_the_comments_of_their_collection() {
+    let z = || add("/a/-", json!("z"));
+    table(&[
+        // A comment in the column of the next key is about that key, unless it is an item.
+        ("a:\n- x\n# about b\nb: 1\n", z(), "a:\n- x\n- z\n# about b\nb: 1\n"),
+        ("a:\n- x\n# - y\n# about b\nb: 1\n", z(), "a:\n- x\n# - y\n- z\n# about b\nb: 1\n"),
+        ("a:\n- x\n  # about x\n# about b\nb: 1\n", z(), "a:\n- x\n  # about x\n- z\n# about b\nb: 1\n"),
+        ("a:\n  - x\n  # end\nb: 1\n", z(), "a:\n  - x\n  # end\n  - z\nb: 1\n"),
+        ("a:\r\n- x #\tc\r\n#\t- y\r\n", z(), "a:\r\n- x #\tc\r\n#\t- y\r\n- z\r\n"),
+        ("a:\n- x\n\n# other\nb: 1\n", z(), "a:\n- x\n- z\n\n# other\nb: 1\n"),
+        ("s:\n  a:\n  - x\n  # end\nb: 1\n", add("/s/a/-", json!("z")), "s:\n  a:\n  - x\n  # end\n  - z\nb: 1\n"),
+        (
+            "a:\n- x\n  # about x\n# about y\n- y\n",
+            add("/a/1", json!("z")),
+            "a:\n- x\n  # about x\n- z\n# about y\n- y\n",
+        ),
+        ("a:\n- |\n  # text\n# end", z(), "a:\n- |\n  # text\n# end\n- z"),
+        ("s:\n  a: 1\n  # b: 2\nc: 1\n", add("/s/d", json!(3)), "s:\n  a: 1\n  # b: 2\n  d: 3\nc: 1\n"),
+        (
+            "s:\n  - a: 1\n    # about a\n  # about b\n  - b: 1\n",
+            add("/s/0/d", json!(3)),
+            "s:\n  - a: 1\n    # about a\n    d: 3\n  # about b\n  - b: 1\n",
+        ),
+        // Items are indented as the others are.
+        (
+            "a:\n-   b: 1\n    c: [1]\n",
+            add("/a/-", json!({"b": 2, "c": 3})),
+            "a:\n-   b: 1\n    c: [1]\n-   b: 2\n    c: 3\n",
+        ),
+        ("a:\n    -   x\n", z(), "a:\n    -   x\n    -   z\n"),
+    ]);
+}
+
+#[test]
 fn replaces() {
     table(&[
         ("a: 'x' # c\nb: 1\n", replace("/a", json!("z")), "a: z # c\nb: 1\n"),
@@ -535,14 +569,99 @@ fn items_are_read_back_one_by_one_where_they_stand_alone() {
 }
 
 #[test]
-fn a_value_holds_only_if_every_key_is_there_once() {
+fn a_value_holds_only_if_every_key_is_there_with_one_value() {
     let holds = |text: &str, expected: Value| read_as(text, ManifestFormat::Yaml, &expected).is_some();
     assert!(holds("a: 1\nb: [x, {c: ~}]\n", json!({"a": 1.0, "b": ["x", {"c": null}]})));
     assert!(holds("a: &a {x: 1}\nb: {<<: *a, z: 2}\n", json!({"a": {"x": 1}, "b": {"x": 1, "z": 2}})));
     assert!(!holds("a: 1\na: 1\n", json!({"a": 1, "b": 2})));
+    assert!(holds("a: {b: 1}\na: {b: 1}\n", json!({"a": {"b": 1}})));
+    assert!(!holds("a: 1\na: 2\n", json!({"a": 1})));
+    assert!(!holds("a: 2\na: 1\n", json!({"a": 1})));
     assert!(!holds("a: 1\n", json!({"a": 1, "b": 2})));
     assert!(!holds("a: 1\nb: 2\n", json!({"a": 1})));
     assert!(!holds("a: [1]\n", json!({"a": [1, 2]})));
     assert!(!holds("a: [1, 2]\n", json!({"a": [1]})));
     assert!(!holds("a: {}\n", json!({"a": []})));
+}
+
+/// A manifest with anchors, flow style, block scalars, tabs in comments and comments behind lists.
+fn manifest(step: usize, list: usize, item: usize, comments: bool, line_break: &str) -> String {
+    let pad = |levels: usize, more: usize| " ".repeat(levels * step + more);
+    let note = |text: &str| if comments { text.to_owned() } else { String::new() };
+    let dash = format!("-{}", " ".repeat(item - 1));
+    let lines = [
+        note("#\tfile"),
+        "kind: &kind Pod".to_owned(),
+        "metadata: {name: a, labels: {b: *kind}}".to_owned(),
+        "spec:".to_owned(),
+        format!("{}containers:{}", pad(1, 0), note(" #\tc")),
+        format!("{}{dash}name: x{}", pad(1, list), note(" # x")),
+        format!("{}args:{}", pad(1, list + item), note(" # many")),
+        format!("{}{dash}|", pad(1, list + item + list)),
+        format!("{}# no comment", pad(2, list + item + list + item)),
+        note(&format!("{}#\tabout x", pad(1, list + item))),
+        format!("{}{dash}name: y", pad(1, list)),
+        note(&format!("{}# - name: z", pad(1, list))),
+        format!("{}tolerations:", pad(1, 0)),
+        format!("{}{dash}{{key: a}}{}", pad(1, list), note(" # last")),
+        note(&format!("{}# end of tolerations", pad(1, list + 1))),
+        "status: {}".to_owned(),
+        note("# end"),
+    ];
+    let lines = lines.into_iter().filter(|line| !line.is_empty()).flat_map(|line| [line, line_break.to_owned()]);
+    lines.collect()
+}
+
+/// Whether `part` is `whole` without some lines.
+fn is_part_of(part: &str, whole: &str) -> bool {
+    let mut lines = whole.split_inclusive('\n');
+    part.split_inclusive('\n').all(|wanted| lines.any(|line| line == wanted))
+}
+
+proptest! {
+    #[test]
+    fn only_the_lines_of_an_edit_change(
+        step in prop_oneof![Just(2), Just(4)],
+        list in prop_oneof![Just(0), Just(2), Just(4)],
+        item in prop_oneof![Just(2), Just(4)],
+        comments: bool,
+        line_break in prop_oneof![Just("\n"), Just("\r\n")],
+        marked: bool,
+        picks in proptest::collection::vec(0..7_usize, 1..5),
+    ) {
+        let mark = if marked { "\u{feff}" } else { "" };
+        let before = format!("{mark}{}", manifest(step, list, item, comments, line_break));
+        let mut text = before.clone();
+        for pick in picks {
+            let (patch, grows) = match pick {
+                0 => (add("/spec/nodeSelector", json!({"kubernetes.io/os": "windows"})), true),
+                1 => (add("/spec/tolerations/-", json!({"key": "os", "value": "windows"})), true),
+                2 => (add("/spec/containers/-", json!({"name": "new", "args": ["a"]})), true),
+                3 => (add("/spec/containers/1", json!("between")), true),
+                4 => (add("/spec/containers/0/image", json!("a: b")), true),
+                5 => (add("/spec/containers/0/args/-", json!("c")), true),
+                _ => (remove("/spec/containers/1"), false),
+            };
+            if pick == 0 && only_document(&text).json.pointer("/spec/nodeSelector").is_some()
+                || pick == 4 && only_document(&text).json.pointer("/spec/containers/0/image").is_some()
+                || pick == 6 && only_document(&text).json.pointer("/spec/containers/1").is_none()
+            {
+                continue;
+            }
+            let after = edited(&text, patch.clone());
+            prop_assert!(after.is_ok(), "{patch} {after:?}\n{text}");
+            let after = after.unwrap();
+            let (less, more) = if grows { (&text, &after) } else { (&after, &text) };
+            prop_assert!(is_part_of(less, more), "{patch}\n{text}\n{after}");
+            prop_assert_eq!(after.contains("\r\n"), line_break == "\r\n");
+            text = after;
+        }
+    }
+}
+
+#[test]
+fn repeated_keys_stay_unless_the_edit_is_about_them() {
+    let text = "a: {x: 1}\nb: 1\na: {x: 1}\n";
+    assert_eq!(edited(text, add("/c", json!(2))).unwrap(), "a: {x: 1}\nb: 1\na: {x: 1}\nc: 2\n");
+    assert!(matches!(edited(text, add("/a/y", json!(2))), Err(EditError::Layout { .. })));
 }
