@@ -6,6 +6,7 @@ use std::{env, io};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use mullion_engine::admission::Review;
+use mullion_engine::model::partial_object::has_complete_template;
 use mullion_engine::model::settings::{Action, Mode};
 use mullion_engine::model::{DetectedOs, OsDecision};
 use mullion_engine::patch::{decision_reason, linux_way_out};
@@ -28,7 +29,7 @@ use crate::report::{
     CheckRecord, CheckTotals, Diagnostic, FileNote, FindingPlace, FindingRecord, FindingResult, FindingsFormat,
     FindingsWriter, FormatOptions, InputFailure, ObjectName, PartRecord, ReportedFinding, ReportedWorkload,
     ReviewNotes, Severity, UnrenderedRecord, WorkloadChanges, WorkloadRecord, finding_results, part_findings,
-    review_of,
+    review_of, template_findings,
 };
 
 /// Arguments of `check`.
@@ -275,7 +276,11 @@ impl<'a> Report<'a> {
             let creation = sources.creation(&workload, self.namespace);
             let request = creation.request;
             let review = review_of(&request, &sources.snapshot, &sources.policies);
-            let findings = part_findings(&request, &review, &sources.snapshot, &sources.policies);
+            let findings = if part.evidence.lacks_a_field() && has_complete_template(workload.kind, workload.value()) {
+                template_findings(&request, &review)
+            } else {
+                part_findings(&request, &review, &sources.snapshot, &sources.policies)
+            };
             let windows = windows_reason(&review.decision, &workload.metadata_pointer());
             let name = workload.name(self.namespace);
             let (notes, changes) = Default::default();

@@ -64,6 +64,11 @@ fn is_json_patch(node: &ManifestNode) -> bool {
 }
 
 impl PartEvidence {
+    /// Whether it is a part only because it has no field that the API server requires.
+    pub(crate) fn lacks_a_field(&self) -> bool {
+        matches!(self.reason, PartReason::Missing(_))
+    }
+
     /// Whether rules apply to what the part sets. The patches of a kustomization are judged in its result only.
     pub(crate) fn permits_rules(&self) -> bool {
         self.beside.is_none() && matches!(self.reason, PartReason::Directive(_) | PartReason::Missing(_))

@@ -45,7 +45,7 @@ pub(crate) use json::{
 };
 pub(crate) use no_default::no_default;
 pub(crate) use not_reviewed::{NotReviewedWorkloads, not_reviewed};
-pub(crate) use part_findings::part_findings;
+pub(crate) use part_findings::{part_findings, template_findings};
 pub(crate) use problem::{PolicySources, ProblemRecord};
 pub(crate) use rule_page::decider;
 pub use rule_page::{action_name, default_action, page};

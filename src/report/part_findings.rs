@@ -20,6 +20,14 @@ const OF_WHOLE_OBJECTS: [&str; 24] = [
     "MUL705", "MUL802",
 ];
 
+/// The findings of `review`, the review of a part with a complete pod template, about what it sets. The operating system is
+/// that of the template: an object without `spec.selector` is a mistake more often than a patch with every image.
+pub(crate) fn template_findings(request: &ReviewRequest<'_>, review: &Review) -> Vec<FindingResult> {
+    let mut found = finding_results(&request.workload, review);
+    found.retain(|result| !OF_WHOLE_OBJECTS.contains(&result.finding.code) && !result.finding.quiet);
+    found
+}
+
 /// The findings of `review`, the review of a part, that every object has which the part may become. If they have
 /// different actions, the finding is a warning.
 pub(crate) fn part_findings(
@@ -29,8 +37,7 @@ pub(crate) fn part_findings(
     policies: &PolicySet,
 ) -> Vec<FindingResult> {
     let WorkloadObject { kind, object, .. } = request.workload;
-    let mut found = finding_results(&request.workload, review);
-    found.retain(|result| !OF_WHOLE_OBJECTS.contains(&result.finding.code) && !result.finding.quiet);
+    let mut found = template_findings(request, review);
     for completion in completions(kind, object) {
         if found.is_empty() {
             break;

@@ -173,7 +173,11 @@ fn junit_has_a_case_for_each_workload() {
 
 #[test]
 fn junit_is_well_formed_whatever_names_contain() {
-    let pod = |name: &str| format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{}}\n");
+    let pod = |name: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{containers: [{{name: a, image: a}}]}}\n"
+        )
+    };
     let names = [r#""a\u0000\u001b[2J]]>""#, r#""<&'\"\uFFFE""#, "same", "same"];
     let input = names.map(pod).join("---\n");
     let ran = mullion(&["check", "-o", "junit", "-"], &input);

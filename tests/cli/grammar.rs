@@ -9,7 +9,7 @@ use super::manual::commands;
 use super::*;
 
 const WINDOWS_POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - name: a\n    image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n";
-const WINDOWS_DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  template:\n    spec:\n      containers:\n      - name: a\n        image: mcr.microsoft.com/windows/nanoserver:ltsc2022 # kept\n";
+const WINDOWS_DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  selector: {matchLabels: {a: b}}\n  template:\n    metadata: {labels: {a: b}}\n    spec:\n      containers:\n      - name: a\n        image: mcr.microsoft.com/windows/nanoserver:ltsc2022 # kept\n";
 
 /// A cluster that nobody serves: the port is reserved and closed.
 const KUBECONFIG: &str = "apiVersion: v1\nkind: Config\ncurrent-context: prod\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}]\n\

@@ -55,6 +55,11 @@ fn an_incomplete_workload_is_named_and_judged_by_what_it_sets() {
         "{}",
         ran.err
     );
+    let by_image = text
+        .replace("nodeSelector: {kubernetes.io/os: windows}", "priority: 1")
+        .replace("image: a,", "image: 'a:1-ltsc2022',");
+    let ran = mullion(&["check", "-"], &by_image);
+    assert!(ran.code == 1 && ran.out.contains("error[MUL201]"), "{}{}", ran.out, ran.err);
     let wrong = ENV.replace("- {name: MODE, value: prod}", "- {name: MODE, value: 5}");
     let ran = mullion(&["check", "-"], &wrong);
     assert_eq!(ran.code, 1, "{}", ran.err);

@@ -107,6 +107,16 @@ pub fn missing_field(api_version: &str, kind: WorkloadKind, object: &Value) -> O
     (restarts && pod("/spec/restartPolicy").is_none()).then_some("restartPolicy")
 }
 
+/// Whether every container of the pod template has an image, as in a complete object.
+pub fn has_complete_template(kind: WorkloadKind, object: &Value) -> bool {
+    let containers = object.pointer(&format!("{}/spec/containers", kind.pod_pointer())).and_then(Value::as_array);
+    containers.is_some_and(|containers| {
+        let has_image =
+            |container: &Value| container.get("image").and_then(Value::as_str).is_some_and(|image| !image.is_empty());
+        !containers.is_empty() && containers.iter().all(has_image)
+    })
+}
+
 /// Objects that `part` may become, each with fields that it does not set: on Windows as a HostProcess pod and as
 /// another, and on Linux and on either if the part does not state an operating system. The places of its own values are
 /// the same in all of them.
