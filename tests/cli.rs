@@ -31,6 +31,8 @@ mod encodings;
 mod explain;
 #[path = "cli/facts.rs"]
 mod facts;
+#[path = "cli/finding_groups.rs"]
+mod finding_groups;
 #[path = "cli/foreign_text.rs"]
 mod foreign_text;
 #[path = "cli/grammar.rs"]

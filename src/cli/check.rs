@@ -28,8 +28,8 @@ use crate::cli::text_warning::TextWarning;
 use crate::report::{
     CheckRecord, CheckTotals, Diagnostic, FileNote, FindingPlace, FindingRecord, FindingResult, FindingsFormat,
     FindingsWriter, FormatOptions, InputFailure, ObjectName, PartRecord, ReportedFinding, ReportedWorkload,
-    ReviewNotes, Severity, UnrenderedRecord, WorkloadChanges, WorkloadRecord, finding_results, part_findings,
-    review_of, template_findings,
+    ReviewNotes, Severity, SoftenedFindings, UnrenderedRecord, WorkloadChanges, WorkloadRecord, finding_results,
+    part_findings, review_of, template_findings,
 };
 
 /// Arguments of `check`.
@@ -230,6 +230,11 @@ impl<'a> Report<'a> {
         if self.args.show_changes {
             changes = WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies);
         }
+        // Findings in the pods of other kinds have places of their own, and a line on stderr that explains their severity.
+        let softened = match workload.template {
+            None => SoftenedFindings::new(&request, &review, &sources.snapshot, &sources.policies),
+            Some(_) => SoftenedFindings::default(),
+        };
         if let Some(template) = workload.template {
             for result in &mut findings {
                 template.place_result(result, &review.settings);
@@ -238,7 +243,8 @@ impl<'a> Report<'a> {
         }
         let windows = windows_reason(&review.decision, &workload.metadata_pointer());
         let changes = self.args.show_changes.then_some(changes);
-        ReviewedWorkload { name: workload.name(namespace), file, workload, review, notes, findings, changes, windows }
+        let name = workload.name(namespace);
+        ReviewedWorkload { name, file, workload, review, notes, findings, softened, changes, windows }
     }
 
     /// Reports an object with pods that could not be read.
@@ -283,8 +289,9 @@ impl<'a> Report<'a> {
             };
             let windows = windows_reason(&review.decision, &workload.metadata_pointer());
             let name = workload.name(self.namespace);
-            let (notes, changes) = Default::default();
-            let reviewed = ReviewedWorkload { name, file, workload, review, notes, findings, changes, windows };
+            let (notes, changes, softened) = Default::default();
+            let reviewed =
+                ReviewedWorkload { name, file, workload, review, notes, findings, softened, changes, windows };
             self.report(&reviewed, None, io)?;
         }
         let record = PartRecord { part: &title, because: &because, judged: judged.is_some() };
@@ -314,12 +321,18 @@ impl<'a> Report<'a> {
         io: &mut Io<'_>,
     ) -> io::Result<()> {
         let mut findings = Vec::new();
+        // Nothing is repaired in an object that is denied.
+        let denied = reviewed.findings.iter().any(|result| result.action == Action::Deny);
         for FindingResult { finding, action, would_deny, .. } in &reviewed.findings {
             let action = if *would_deny { Action::Deny } else { *action };
+            let silent = finding.is_silent_repair(action);
+            if silent && denied {
+                continue;
+            }
             if *would_deny {
                 self.totals.count_would_deny();
             } else {
-                self.totals.count(action, finding.is_silent_repair(action));
+                self.totals.count(action, silent);
             }
             let place = reviewed.place(finding);
             findings.push(ReportedFinding {
@@ -371,6 +384,7 @@ struct ReviewedWorkload<'d> {
     review: Review,
     notes: ReviewNotes,
     findings: Vec<FindingResult>,
+    softened: SoftenedFindings,
     /// The changes, if they were requested.
     changes: Option<WorkloadChanges>,
     /// Why it counts as Windows, if it does, and how its author states that it is for Linux, if the decision is a
@@ -433,7 +447,8 @@ impl ReviewedWorkload<'_> {
 
     /// The text that formats without notes add to a finding.
     fn remark(&self, finding: &Finding, action: Action) -> String {
-        let remark = self.windows_reason(finding, action).unwrap_or_else(|| self.outcome_remark(action));
+        let softened = self.softened.reason(finding, action);
+        let remark = self.windows_reason(finding, action).or(softened).unwrap_or_else(|| self.outcome_remark(action));
         match self.template_note() {
             Some(note) if remark.is_empty() => note,
             Some(note) => format!("{remark}; {note}"),
@@ -457,6 +472,7 @@ impl ReviewedWorkload<'_> {
             notes: [format!("{}: {}", self.name, finding.path)]
                 .into_iter()
                 .chain(self.template_note())
+                .chain(self.softened.reason(finding, action).map(str::to_owned))
                 .chain(self.windows_reason(finding, action).map(str::to_owned))
                 .chain(self.notes.only_warns.iter().map(|reason| format!("this only warns: {reason}")))
                 .collect(),

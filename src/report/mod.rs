@@ -1,7 +1,7 @@
 //! Findings in each output format; problems of policy files; the result of a
 //! workload under a set of policies, for comparison; and the reports of a survey and of a plan.
 //!
-//! Only [`admission`], [`part_findings`](mod@part_findings) and [`workload_result`] call the engine. This module does not read files and does not decide an
+//! Only [`admission`], [`part_findings`](mod@part_findings), [`softened`] and [`workload_result`] call the engine. This module does not read files and does not decide an
 //! exit code.
 
 mod admission;
@@ -21,6 +21,7 @@ mod part_findings;
 pub mod plan;
 mod problem;
 mod rule_page;
+mod softened;
 pub mod survey;
 pub(crate) mod table;
 pub(crate) mod text;
@@ -49,6 +50,7 @@ pub(crate) use part_findings::{part_findings, template_findings};
 pub(crate) use problem::{PolicySources, ProblemRecord};
 pub(crate) use rule_page::decider;
 pub use rule_page::{action_name, default_action, page};
+pub(crate) use softened::SoftenedFindings;
 pub(crate) use text::{Diagnostic, Severity, SourcePlace};
 pub(crate) use totals::CheckTotals;
 pub(crate) use wording::{set_by, unquoted};

@@ -31,7 +31,8 @@ pub async fn kubectl_runs_and_completes_it(shared: &Shared) -> Result<()> {
     ensure!(help.contains("Usage: kubectl mullion policy <COMMAND>"), "{help}");
     let (offered, errors) = kubectl(folder, &["__complete", "mullion", "check", "--fail-on", ""]).await?;
     let expected = "deny\tFindings that deny\nwarn\tAlso findings that warn\n\
-        unread\tFindings that deny, and lists of the cluster that cannot be read\n:4\n";
+        unread\tFindings that deny, and what is not known: lists of the cluster and objects with pods that cannot be read, parts of \
+        objects, and the results of kustomizations\n:4\n";
     ensure!(offered == expected, "{offered:?}: {errors}");
 
     let kubeconfig = shared.plane.kubeconfig().to_string_lossy();

@@ -49,8 +49,9 @@ impl FindingsWriter for AzureCommands {
     }
 
     fn workload(&mut self, workload: &ReportedWorkload<'_>, out: &mut dyn Write) -> io::Result<()> {
-        for ReportedFinding { record, place, remark, .. } in workload.shown() {
-            let sentence = sentence(record.message, &record.help, remark);
+        for group in workload.groups() {
+            let ReportedFinding { record, place, .. } = group.first;
+            let sentence = sentence(record.message, &record.help, &group.remark());
             let issue = Issue {
                 severity: record.action.into(),
                 file: place.file,

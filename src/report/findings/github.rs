@@ -33,8 +33,9 @@ impl FindingsWriter for GithubCommands {
     }
 
     fn workload(&mut self, workload: &ReportedWorkload<'_>, out: &mut dyn Write) -> io::Result<()> {
-        workload.shown().try_for_each(|ReportedFinding { record, place, remark, .. }| {
-            out.write_all(finding(record, *place, remark).as_bytes())
+        workload.groups().iter().try_for_each(|group| {
+            let ReportedFinding { record, place, .. } = group.first;
+            out.write_all(finding(record, *place, &group.remark()).as_bytes())
         })
     }
 

@@ -37,8 +37,10 @@ impl FindingsWriter for TextReport {
         if let Some(why) = workload.not_reviewed() {
             self.not_reviewed.add(why.to_owned(), workload.title.clone());
         }
-        for finding in workload.shown() {
-            out.write_all(finding.diagnostic.render(self.colour).as_bytes())?;
+        for group in workload.groups() {
+            let mut diagnostic = group.first.diagnostic.clone();
+            diagnostic.notes.extend(group.others());
+            out.write_all(diagnostic.render(self.colour).as_bytes())?;
         }
         workload.change_lines.iter().try_for_each(|line| writeln!(out, "{}", visible(line)))
     }

@@ -1,12 +1,18 @@
 //! What a format of findings gets, and the order in which it gets it.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::io::Write;
+
+use mullion_engine::model::text::list_within;
 
 use crate::report::failure::InputFailure;
 use crate::report::json::{CheckRecord, FindingPlace, FindingRecord, PartRecord, WorkloadRecord};
 use crate::report::text::{Diagnostic, Severity};
 use crate::report::totals::CheckTotals;
+
+/// The maximum length of the fields of one group.
+const FIELDS: usize = 600;
 
 /// A workload with its findings.
 #[derive(Debug)]
@@ -42,9 +48,47 @@ impl<'a> ReportedWorkload<'a> {
         self.record.as_ref()?.notes.not_reviewed.as_deref()
     }
 
-    /// The findings for people: all but silent repairs.
+    /// The findings that are reported: all but silent repairs.
     pub(crate) fn shown(&self) -> impl Iterator<Item = &ReportedFinding<'a>> {
         self.findings.iter().filter(|finding| !finding.record.silent)
+    }
+
+    /// The same for people: what a rule finds in several fields in the same way, such as in each container, is one.
+    pub(crate) fn groups(&self) -> Vec<FindingGroup<'_, 'a>> {
+        let mut groups: Vec<FindingGroup<'_, 'a>> = Vec::new();
+        let mut known = BTreeMap::new();
+        for finding in self.shown() {
+            let FindingRecord { code, action, message, help, audit, .. } = &finding.record;
+            let at = *known.entry((code, action, message, help, audit, &finding.remark)).or_insert(groups.len());
+            match groups.get_mut(at) {
+                Some(group) => group.others.push(finding),
+                None => groups.push(FindingGroup { first: finding, others: Vec::new() }),
+            }
+        }
+        groups
+    }
+}
+
+/// What a rule finds in one or several fields of a workload in the same way.
+#[derive(Debug)]
+pub(crate) struct FindingGroup<'r, 'a> {
+    pub(crate) first: &'r ReportedFinding<'a>,
+    others: Vec<&'r ReportedFinding<'a>>,
+}
+
+impl FindingGroup<'_, '_> {
+    /// The other fields as a clause: `the same in spec.containers[1].securityContext.privileged (line 24)`; `None` if there is
+    /// only one.
+    pub(crate) fn others(&self) -> Option<String> {
+        let fields = self.others.iter().map(|one| format!("{} (line {})", one.record.path, one.place.line));
+        let count = self.others.len();
+        (count > 0).then(|| format!("the same in {}", list_within(fields, count, ", ", FIELDS)))
+    }
+
+    /// What Mullion does about it, and the other fields; may be empty.
+    pub(crate) fn remark(&self) -> String {
+        let parts = [Some(self.first.remark.clone()).filter(|remark| !remark.is_empty()), self.others()];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 }
 

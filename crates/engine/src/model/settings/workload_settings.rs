@@ -305,7 +305,8 @@ policy_settings! {
         #[key("place.specOS.mode", decides: &["spec.os"])]
         pub spec_os: OsFieldMode,
         /// The version of Mullion for which these policies were written, in quotes. Rules that later versions add or
-        /// tighten only warn, so that an upgrade denies nothing new. Absent: the version of the built-in policies.
+        /// tighten, and findings in kinds that later versions are the first to read, only warn, so that an upgrade denies
+        /// nothing new. Absent: the version of the built-in policies.
         #[key("rules.version": Text(Version), example: Some("\"0.1\""))]
         pub rules_version: Option<String>,
         /// Whether Mullion denies anything. Set `Warn` first if Mullion denies what must run now.
