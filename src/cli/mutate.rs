@@ -74,7 +74,9 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let texts = &input.texts;
     let (files, kustomizations) = ManifestFile::all(&texts.sources);
     let sources = args.sources.load(&files, &selection, input.live)?;
-    let context = MutateContext { namespace: &input.namespace, templates: args.templates, sources: &sources };
+    let names_templates = args.diff && !args.templates;
+    let context =
+        MutateContext { namespace: &input.namespace, templates: args.templates, names_templates, sources: &sources };
     let mut other_namespaces = OtherNamespaces::besides(&args.inputs, &args.live);
 
     texts.report(io)?;
@@ -109,7 +111,7 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     parts.report(io)?;
     kustomizations.lines("mutate").iter().try_for_each(|line| io.eprintln(line))?;
     other_namespaces.report(io)?;
-    if args.diff && !args.templates {
+    if names_templates {
         report_unchanged_templates(all.iter().flat_map(|(_, changed)| &changed.templates), io)?;
     }
     report_skipped(all.iter().map(|(_, changed)| changed.skipped).sum(), io)?;
@@ -161,6 +163,8 @@ struct MutateContext<'a> {
     /// The namespace of objects that set none.
     namespace: &'a str,
     templates: bool,
+    /// Whether templates that stay as they are are named.
+    names_templates: bool,
     sources: &'a ReviewSources,
 }
 
@@ -214,7 +218,7 @@ impl Changed {
         parsed: &ParsedDocument,
         context: &MutateContext<'_>,
     ) -> Vec<(String, Vec<PatchOperation>)> {
-        let MutateContext { namespace, templates, sources } = *context;
+        let MutateContext { namespace, templates, names_templates, sources } = *context;
         let mut patches = Vec::new();
         for found in parsed.objects() {
             let workload = match found {
@@ -242,7 +246,7 @@ impl Changed {
                 self.not_reviewed.push((why, workload.title(file, &workload.name(namespace))));
             }
             self.namespaces.push(workload.namespace(namespace).to_owned());
-            if denial.is_none() && patch.is_empty() && !templates {
+            if names_templates && denial.is_none() && patch.is_empty() {
                 let changes = WorkloadChanges::new(&creation.request, &review, &sources.snapshot, &sources.policies);
                 if !changes.pods.is_empty() {
                     self.templates.push(workload.title(file, &workload.name(namespace)));

@@ -7,7 +7,7 @@ use mullion_engine::admission::{Review, effective_action, review};
 use mullion_engine::model::ReviewRequest;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::settings::{Action, Denials, Settings, TemplateDenials};
-use mullion_engine::rules::{Finding, find};
+use mullion_engine::rules::{Finding, catalogue, find};
 use mullion_policy::PolicySet;
 
 use crate::report::wording::set_by;
@@ -51,7 +51,8 @@ impl SoftenedFindings {
             let reason = set("rules.templates", "Warn");
             without(Settings { templates: TemplateDenials::Deny, ..Settings::clone(settings) }, &|_| reason.clone());
         }
-        if let Some(version) = &settings.rules_version {
+        let is_old = catalogue().any(|rule| !settings.knows(rule.since));
+        if let Some(version) = settings.rules_version.as_ref().filter(|_| is_old) {
             let reason = set("rules.version", &format!("{version:?}"));
             without(Settings { rules_version: None, ..Settings::clone(settings) }, &|finding| {
                 let since = find(finding.code).map_or("", |rule| rule.since);

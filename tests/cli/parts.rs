@@ -43,7 +43,7 @@ fn a_patch_is_not_a_workload() {
     }
 }
 
-/// A Deployment whose author forgot the selector: it is said, and a wrong type is still an error.
+/// A Deployment without a selector is named as a part, and a wrong type in a part is an error.
 #[test]
 fn an_incomplete_workload_is_named_and_judged_by_what_it_sets() {
     let text = WHOLE.replace("  selector: {matchLabels: {a: b}}\n", "");

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::image::{ImageOs, ImageRef};
 use mullion_engine::model::json_pointer::{escape, field_path};
+use mullion_engine::model::names::COMMAND_LINES;
 use mullion_engine::model::pod_view::{Container, Pod};
 use mullion_engine::model::text::list_with;
 use serde_json::Value;
@@ -14,7 +15,7 @@ use crate::scope::MoveScope;
 use mullion_survey::analysis::{ContainerPlace, Fleet, FleetNode, ViewContainer, WorkloadView};
 use mullion_survey::facts::MinorVersion;
 use mullion_survey::facts::behavior_changes::Use;
-use mullion_survey::inventory::{PROGRAM_COMMANDS, SERVICE_ACCOUNT, program_names};
+use mullion_survey::inventory::{SERVICE_ACCOUNT, program_names};
 
 /// CSI drivers whose volumes Windows nodes mount by SMB. Azure Files has NFS too, but not for Windows
 /// (kubernetes-sigs/azurefile-csi-driver docs/driver-parameters.md).
@@ -174,7 +175,7 @@ impl Uses<'_> {
                 self.add_field(Use::HostProcessVolume, &format!("{pointer}/volumeMounts/{at}"));
             }
         }
-        for field in PROGRAM_COMMANDS {
+        for field in COMMAND_LINES {
             for name in container.get(field).map(program_names).unwrap_or_default() {
                 let what = match name {
                     // `pwsh` is PowerShell 7, which comes with the image and not with Windows.

@@ -54,15 +54,15 @@ impl<'a> ReportedWorkload<'a> {
     }
 
     /// The same for people: what a rule finds in several fields in the same way, such as in each container, is one.
-    pub(crate) fn groups(&self) -> Vec<FindingGroup<'_, 'a>> {
-        let mut groups: Vec<FindingGroup<'_, 'a>> = Vec::new();
+    pub(crate) fn groups(&self) -> Vec<RepeatedFinding<'_, 'a>> {
+        let mut groups: Vec<RepeatedFinding<'_, 'a>> = Vec::new();
         let mut known = BTreeMap::new();
         for finding in self.shown() {
             let FindingRecord { code, action, message, help, audit, .. } = &finding.record;
             let at = *known.entry((code, action, message, help, audit, &finding.remark)).or_insert(groups.len());
             match groups.get_mut(at) {
                 Some(group) => group.others.push(finding),
-                None => groups.push(FindingGroup { first: finding, others: Vec::new() }),
+                None => groups.push(RepeatedFinding { first: finding, others: Vec::new() }),
             }
         }
         groups
@@ -71,12 +71,12 @@ impl<'a> ReportedWorkload<'a> {
 
 /// What a rule finds in one or several fields of a workload in the same way.
 #[derive(Debug)]
-pub(crate) struct FindingGroup<'r, 'a> {
+pub(crate) struct RepeatedFinding<'r, 'a> {
     pub(crate) first: &'r ReportedFinding<'a>,
     others: Vec<&'r ReportedFinding<'a>>,
 }
 
-impl FindingGroup<'_, '_> {
+impl RepeatedFinding<'_, '_> {
     /// The other fields as a clause: `the same in spec.containers[1].securityContext.privileged (line 24)`; `None` if there is
     /// only one.
     pub(crate) fn others(&self) -> Option<String> {

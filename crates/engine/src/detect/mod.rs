@@ -26,5 +26,5 @@ pub(crate) use input::{DetectionInput, EarlierPlacement};
 pub use linux_default::NoDefault;
 pub(crate) use linux_default::{DefaultCandidate, check_linux_default};
 pub(crate) use node_evidence::place_of;
-pub(crate) use windows_hints::{COMMANDS, PIPES};
+pub(crate) use windows_hints::PIPES;
 pub use windows_hints::{is_windows_path, is_windows_shell, windows_path_start};

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::model::json_pointer::member;
-use crate::model::names::OS_LABEL;
+use crate::model::names::{ARGUMENTS, OS_LABEL, program_commands};
 use crate::model::pod_view::{Container, Pod};
 use crate::model::text::prefix;
 use crate::model::{Evidence, EvidenceOs, EvidenceSource, Os, json_pointer};
@@ -17,16 +17,6 @@ pub(crate) const PIPES: &str = r"\\.\pipe\";
 
 /// How the address of a named pipe begins.
 const PIPE_SCHEME: &str = "npipe:";
-
-/// Fields of a container that name programs.
-pub(crate) const COMMANDS: [&str; 6] = [
-    "/command",
-    "/livenessProbe/exec/command",
-    "/readinessProbe/exec/command",
-    "/startupProbe/exec/command",
-    "/lifecycle/postStart/exec/command",
-    "/lifecycle/preStop/exec/command",
-];
 
 /// Extended resources that device plugins and controllers advertise only on Windows nodes. Any kubelet can advertise any
 /// resource, so that nodes are no evidence for others.
@@ -47,8 +37,8 @@ pub(crate) fn looks_windows(pod: &Pod<'_>) -> Option<Evidence> {
             let list = container.get(name).and_then(Value::as_array).into_iter().flatten();
             list.filter_map(Value::as_str)
         };
-        let shell = COMMANDS.into_iter().find(|name| texts(name).next().is_some_and(is_windows_shell));
-        let path = COMMANDS.into_iter().chain(["/args"]).find(|name| texts(name).any(is_windows_path));
+        let shell = program_commands().find(|name| texts(name).next().is_some_and(is_windows_shell));
+        let path = program_commands().chain([ARGUMENTS]).find(|name| texts(name).any(is_windows_path));
         let mounts = container.get("/volumeMounts").and_then(Value::as_array).into_iter().flatten();
         let mount = mounts
             .filter_map(|mount| mount.get("mountPath").and_then(Value::as_str))

@@ -3,6 +3,25 @@
 /// Lists of a pod spec that hold containers, in the order the API server visits them.
 pub const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", EPHEMERAL_CONTAINERS];
 
+/// Fields of a container with command lines, below the container.
+pub const COMMAND_LINES: [&str; 7] = [
+    "/command",
+    ARGUMENTS,
+    "/livenessProbe/exec/command",
+    "/readinessProbe/exec/command",
+    "/startupProbe/exec/command",
+    "/lifecycle/postStart/exec/command",
+    "/lifecycle/preStop/exec/command",
+];
+
+/// The one of them that begins with no program, if the container has a command.
+pub const ARGUMENTS: &str = "/args";
+
+/// The others, which begin with a program.
+pub fn program_commands() -> impl Iterator<Item = &'static str> {
+    COMMAND_LINES.into_iter().filter(|field| *field != ARGUMENTS)
+}
+
 /// The list of containers that only pods have; templates do not have it.
 pub const EPHEMERAL_CONTAINERS: &str = "ephemeralContainers";
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::model::json_pointer::field_path;
-use crate::pod_templates::part::{Origins, Part, merge};
+use crate::pod_templates::part::{Origins, PlacedValue, merge};
 use crate::pod_templates::pod_builder::PodBuilder;
 use crate::pod_templates::pod_collector::PodCollector;
 
@@ -22,7 +22,7 @@ const PLACEMENT: [&str; 3] = ["nodeSelector", "affinity", "tolerations"];
 const BESIDE_CONTAINER: [&str; 3] = ["source", "dependencies", "mirrorVolumeMounts"];
 
 /// `Workflow`, `WorkflowTemplate` and `ClusterWorkflowTemplate`.
-pub(crate) fn workflow(object: &Part<'_>, pods: &mut PodCollector) {
+pub(crate) fn workflow(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     match object.member("spec") {
         Some(spec) => collect(&spec, pods),
         None => pods.note_unread(object, "it has no spec"),
@@ -30,20 +30,20 @@ pub(crate) fn workflow(object: &Part<'_>, pods: &mut PodCollector) {
 }
 
 /// `CronWorkflow`.
-pub(crate) fn cron_workflow(object: &Part<'_>, pods: &mut PodCollector) {
+pub(crate) fn cron_workflow(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     match object.at("/spec/workflowSpec") {
         Some(spec) => collect(&spec, pods),
         None => pods.note_unread(object, "it has no spec.workflowSpec"),
     }
 }
 
-fn collect(spec: &Part<'_>, pods: &mut PodCollector) {
+fn collect(spec: &PlacedValue<'_>, pods: &mut PodCollector) {
     let reference = spec.member("workflowTemplateRef");
     if let Some(reference) = &reference {
         let name = reference.text("name").unwrap_or_default();
         pods.note_unread(reference, &format!("its templates are those of the WorkflowTemplate {name} in the cluster"));
     }
-    let templates: Vec<Part<'_>> = match spec.member("templates") {
+    let templates: Vec<PlacedValue<'_>> = match spec.member("templates") {
         Some(list) if list.value.is_array() => list.items().collect(),
         Some(other) => return pods.note_unread(&other, "it is not a list"),
         None if reference.is_some() => return,
@@ -76,13 +76,13 @@ fn collect(spec: &Part<'_>, pods: &mut PodCollector) {
 
 /// The templates with a placement of their own that call each template.
 struct Callers<'a> {
-    placed: BTreeMap<&'a str, Vec<&'a Part<'a>>>,
+    placed: BTreeMap<&'a str, Vec<&'a PlacedValue<'a>>>,
     /// Templates that are called without such a placement.
     plain: BTreeSet<&'a str>,
 }
 
 impl<'a> Callers<'a> {
-    fn new(spec: &Part<'a>, templates: &'a [Part<'a>], pods: &mut PodCollector) -> Self {
+    fn new(spec: &PlacedValue<'a>, templates: &'a [PlacedValue<'a>], pods: &mut PodCollector) -> Self {
         let plain = ["entrypoint", "onExit"].into_iter().filter_map(|name| spec.text(name)).collect();
         let mut callers = Self { placed: BTreeMap::new(), plain };
         for template in templates {
@@ -106,9 +106,9 @@ impl<'a> Callers<'a> {
     }
 
     /// One entry for each placement that the pods of a template can get from a caller; `None`: that of no caller.
-    fn of(&self, name: &str) -> Vec<Option<&'a Part<'a>>> {
+    fn of(&self, name: &str) -> Vec<Option<&'a PlacedValue<'a>>> {
         let placed = self.placed.get(name).into_iter().flatten().copied().map(Some);
-        let mut all: Vec<Option<&'a Part<'a>>> = placed.collect();
+        let mut all: Vec<Option<&'a PlacedValue<'a>>> = placed.collect();
         if all.is_empty() || self.plain.contains(name) {
             all.insert(0, None);
         }
@@ -117,7 +117,7 @@ impl<'a> Callers<'a> {
 }
 
 /// The steps and the tasks of a template.
-fn calls<'a>(template: &Part<'a>) -> Vec<Part<'a>> {
+fn calls<'a>(template: &PlacedValue<'a>) -> Vec<PlacedValue<'a>> {
     let steps = template.member("steps").into_iter().flat_map(|steps| steps.items());
     // A group of steps is a list.
     let steps = steps.flat_map(|group| group.items());
@@ -125,42 +125,42 @@ fn calls<'a>(template: &Part<'a>) -> Vec<Part<'a>> {
     steps.chain(tasks).collect()
 }
 
-fn inline_templates<'a>(template: &Part<'a>) -> Vec<Part<'a>> {
+fn inline_templates<'a>(template: &PlacedValue<'a>) -> Vec<PlacedValue<'a>> {
     calls(template).into_iter().filter_map(|call| call.member("inline")).collect()
 }
 
-fn has_placement(template: &Part<'_>) -> bool {
+fn has_placement(template: &PlacedValue<'_>) -> bool {
     PLACEMENT.iter().any(|name| template.member(name).is_some_and(|field| !field.is_empty()))
 }
 
-fn by_name(list: Option<Part<'_>>) -> BTreeMap<String, Part<'_>> {
+fn by_name(list: Option<PlacedValue<'_>>) -> BTreeMap<String, PlacedValue<'_>> {
     let items = list.into_iter().flat_map(|list| list.items());
     items.filter_map(|item| Some((item.text("name")?.to_owned(), item))).collect()
 }
 
 /// What the pod of a template gets besides the template itself.
 struct WorkflowPod<'w, 'a> {
-    spec: &'w Part<'a>,
-    defaults: Option<&'w Part<'a>>,
+    spec: &'w PlacedValue<'a>,
+    defaults: Option<&'w PlacedValue<'a>>,
     /// The volumes of the workflow, by name.
-    volumes: &'w BTreeMap<String, Part<'a>>,
+    volumes: &'w BTreeMap<String, PlacedValue<'a>>,
     /// The template that calls it, if that has a placement.
-    caller: Option<&'w Part<'a>>,
+    caller: Option<&'w PlacedValue<'a>>,
 }
 
 impl WorkflowPod<'_, '_> {
     /// Adds the pod of a template, if it has one.
-    fn add(&self, template: &Part<'_>, pods: &mut PodCollector) {
+    fn add(&self, template: &PlacedValue<'_>, pods: &mut PodCollector) {
         // The defaults do not change the type of a template.
         const TYPES: [&str; 5] = ["container", "script", "containerSet", "resource", "data"];
         let Some(kind) = TYPES.into_iter().find(|kind| template.member(kind).is_some()) else { return };
         let Some(defaults) = self.defaults else { return self.add_merged(template, kind, template, pods) };
         let mut origins = Origins::default();
         let merged = merge(defaults, template, "", &mut origins);
-        self.add_merged(&Part::merged(&merged, &origins), kind, template, pods);
+        self.add_merged(&PlacedValue::merged(&merged, &origins), kind, template, pods);
     }
 
-    fn add_merged(&self, template: &Part<'_>, kind: &str, site: &Part<'_>, pods: &mut PodCollector) {
+    fn add_merged(&self, template: &PlacedValue<'_>, kind: &str, site: &PlacedValue<'_>, pods: &mut PodCollector) {
         let Self { spec, volumes, caller, .. } = *self;
         let mut pod = PodBuilder::default();
         match (kind, template.member(kind)) {

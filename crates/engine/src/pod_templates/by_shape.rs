@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::pod_templates::part::Part;
+use crate::pod_templates::part::PlacedValue;
 use crate::pod_templates::pod_collector::PodCollector;
 
 /// The version of Mullion that reads such objects first.
@@ -111,7 +111,7 @@ pub static PATTERN_GROUPS: &[PatternGroup] = &[
 ];
 
 /// Adds a pod for each pod template in an object of a kind that is not known.
-pub(crate) fn collect(group: &str, kind: &str, object: &Part<'_>, pods: &mut PodCollector) {
+pub(crate) fn collect(group: &str, kind: &str, object: &PlacedValue<'_>, pods: &mut PodCollector) {
     if PATTERN_GROUPS.iter().any(|row| row.is(group, kind)) {
         return;
     }
@@ -130,7 +130,7 @@ pub(crate) fn collect(group: &str, kind: &str, object: &Part<'_>, pods: &mut Pod
     }
 }
 
-fn search(part: &Part<'_>, depth: usize, sites: &mut usize, pods: &mut PodCollector) {
+fn search(part: &PlacedValue<'_>, depth: usize, sites: &mut usize, pods: &mut PodCollector) {
     if depth == 0 || *sites == 0 || !contains_template(part.value, depth) {
         return;
     }

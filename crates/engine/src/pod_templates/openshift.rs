@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use crate::model::WorkloadKind;
 use crate::pod_templates::by_shape;
-use crate::pod_templates::part::Part;
+use crate::pod_templates::part::PlacedValue;
 use crate::pod_templates::pod_collector::PodCollector;
 use crate::pod_templates::template_kind::{TemplateKind, group_of};
 
 /// `DeploymentConfig`. An image change trigger sets the images of its containers in the cluster.
-pub(crate) fn deployment_config(object: &Part<'_>, pods: &mut PodCollector) {
+pub(crate) fn deployment_config(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     let Some(template) = object.at("/spec/template") else {
         return pods.note_unread(object, "it has no spec.template");
     };
@@ -27,7 +27,7 @@ pub(crate) fn deployment_config(object: &Part<'_>, pods: &mut PodCollector) {
 }
 
 /// `Template`: the pods of each object in it. `kinds`: the other kinds of the table.
-pub(crate) fn template(object: &Part<'_>, pods: &mut PodCollector, kinds: &[TemplateKind]) {
+pub(crate) fn template(object: &PlacedValue<'_>, pods: &mut PodCollector, kinds: &[TemplateKind]) {
     let objects = match object.member("objects") {
         Some(list) if list.value.is_array() => list,
         Some(other) => return pods.note_unread(&other, "it is not a list"),

@@ -8,7 +8,7 @@ use crate::model::json_pointer::{escape, unescape};
 
 /// A value inside an object, or inside a value that was merged from parts of one.
 #[derive(Debug, Clone)]
-pub(crate) struct Part<'a> {
+pub(crate) struct PlacedValue<'a> {
     /// The value; never null, which counts as absent.
     pub(crate) value: &'a Value,
     /// Its JSON pointer.
@@ -22,7 +22,7 @@ pub(crate) struct Part<'a> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Origins(HashMap<String, Option<String>>);
 
-impl<'a> Part<'a> {
+impl<'a> PlacedValue<'a> {
     /// The object itself.
     pub(crate) fn root(value: &'a Value) -> Self {
         Self { value, pointer: String::new(), origins: None }
@@ -89,7 +89,7 @@ impl<'a> Part<'a> {
 
 impl Origins {
     /// Notes that the made value has `part` at the pointer `at`.
-    pub(crate) fn note(&mut self, at: &str, part: &Part<'_>) {
+    pub(crate) fn note(&mut self, at: &str, part: &PlacedValue<'_>) {
         self.0.insert(at.to_owned(), part.origin());
         let Some(origins) = part.origins else { return };
         for (pointer, origin) in &origins.0 {
@@ -137,7 +137,7 @@ fn merge_key(list: &str) -> Option<&'static str> {
 
 /// Merges `over` into `base` as a strategic merge patch does: maps member by member, lists of named items item by item.
 /// The result is at the pointer `at` of the made value.
-pub(crate) fn merge(base: &Part<'_>, over: &Part<'_>, at: &str, origins: &mut Origins) -> Value {
+pub(crate) fn merge(base: &PlacedValue<'_>, over: &PlacedValue<'_>, at: &str, origins: &mut Origins) -> Value {
     let list = at.rsplit('/').next().unwrap_or_default();
     match (base.value, over.value, merge_key(list)) {
         (Value::Object(_), Value::Object(_), _) => {
@@ -158,8 +158,8 @@ pub(crate) fn merge(base: &Part<'_>, over: &Part<'_>, at: &str, origins: &mut Or
             Value::Object(members)
         }
         (Value::Array(_), Value::Array(_), Some(key)) => {
-            let name = |part: &Part<'_>| part.value.get(key).map(ToString::to_string);
-            let mut named: HashMap<String, Part<'_>> =
+            let name = |part: &PlacedValue<'_>| part.value.get(key).map(ToString::to_string);
+            let mut named: HashMap<String, PlacedValue<'_>> =
                 over.items().filter_map(|item| Some((name(&item)?, item))).collect();
             let mut items = Vec::new();
             for old in base.items() {
@@ -181,7 +181,7 @@ pub(crate) fn merge(base: &Part<'_>, over: &Part<'_>, at: &str, origins: &mut Or
     }
 }
 
-fn take(part: &Part<'_>, at: &str, origins: &mut Origins) -> Value {
+fn take(part: &PlacedValue<'_>, at: &str, origins: &mut Origins) -> Value {
     origins.note(at, part);
     part.value.clone()
 }
@@ -201,7 +201,7 @@ mod tests {
             "defaults": {"env": [{"name": "A", "value": "1"}, {"name": "B"}], "command": ["x"], "limits": {"cpu": 1}},
             "step": {"env": [{"name": "C"}, {"name": "A", "value": "2"}], "command": ["y", "z"], "limits": {"memory": 2}},
         });
-        let root = Part::root(&object);
+        let root = PlacedValue::root(&object);
         let mut origins = Origins::default();
         let merged = merge(&root.member("defaults").unwrap(), &root.member("step").unwrap(), "", &mut origins);
         let expected = json!({"env": [{"name": "A", "value": "2"}, {"name": "B"}, {"name": "C"}], "command": ["y", "z"],
@@ -218,7 +218,7 @@ mod tests {
         ] {
             assert_eq!(origins.of(pointer).as_deref(), origin, "{pointer}");
         }
-        let part = Part::merged(&merged, &origins).at("/limits").unwrap();
+        let part = PlacedValue::merged(&merged, &origins).at("/limits").unwrap();
         let mut pod = Origins::default();
         pod.note("/spec/limits", &part);
         assert_eq!(pod.of("/spec/limits/cpu").as_deref(), Some("/defaults/limits/cpu"));
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn null_and_other_types_are_absent() {
         let object = json!({"a": null, "b": {"c": null}, "d": "x", "e": [null, 1]});
-        let root = Part::root(&object);
+        let root = PlacedValue::root(&object);
         assert!(root.member("a").is_none() && root.at("/b/c").is_none() && root.at("/d/x").is_none());
         assert_eq!(root.member("d").unwrap().items().count() + root.member("d").unwrap().members().count(), 0);
         let items: Vec<String> = root.member("e").unwrap().items().map(|item| item.pointer).collect();

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::model::json_pointer::escape;
-use crate::pod_templates::part::{Origins, Part};
+use crate::pod_templates::part::{Origins, PlacedValue};
 
 /// A pod that is being built.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(crate) struct BuiltPod {
 
 impl PodBuilder {
     /// Adds the labels and annotations of `metadata`; controllers copy nothing else.
-    pub(crate) fn add_metadata(&mut self, metadata: Option<&Part<'_>>) {
+    pub(crate) fn add_metadata(&mut self, metadata: Option<&PlacedValue<'_>>) {
         let Some(metadata) = metadata else { return };
         self.metadata_pointer = metadata.origin();
         for name in ["labels", "annotations"] {
@@ -51,21 +51,21 @@ impl PodBuilder {
     }
 
     /// Takes over a whole pod spec, without the members that the controller has beside those of a pod.
-    pub(crate) fn take_spec(&mut self, spec: &Part<'_>, without: &[&str]) {
+    pub(crate) fn take_spec(&mut self, spec: &PlacedValue<'_>, without: &[&str]) {
         self.origins.note("/spec", spec);
         self.spec = spec.value.as_object().cloned().unwrap_or_default();
         self.spec.retain(|key, _| !without.contains(&key.as_str()));
     }
 
     /// Sets a member of the spec, if there is a value for it.
-    pub(crate) fn set(&mut self, name: &str, value: Option<&Part<'_>>) {
+    pub(crate) fn set(&mut self, name: &str, value: Option<&PlacedValue<'_>>) {
         let Some(value) = value else { return };
         self.origins.note(&format!("/spec/{name}"), value);
         self.spec.insert(name.to_owned(), value.value.clone());
     }
 
     /// Adds an item to a list of the spec, without some of its members.
-    pub(crate) fn push(&mut self, list: &str, item: &Part<'_>, without: &[&str]) {
+    pub(crate) fn push(&mut self, list: &str, item: &PlacedValue<'_>, without: &[&str]) {
         let mut value = item.value.clone();
         if let Value::Object(members) = &mut value {
             members.retain(|key, _| !without.contains(&key.as_str()));
@@ -89,7 +89,7 @@ impl PodBuilder {
     }
 
     /// Sets a member of a container of the pod, if there is a value for it.
-    pub(crate) fn set_in_container(&mut self, at: usize, name: &str, value: Option<&Part<'_>>) {
+    pub(crate) fn set_in_container(&mut self, at: usize, name: &str, value: Option<&PlacedValue<'_>>) {
         let Some(value) = value else { return };
         let containers = self.spec.get_mut("containers").and_then(Value::as_array_mut);
         if let Some(Value::Object(container)) = containers.and_then(|containers| containers.get_mut(at)) {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model::WorkloadKind;
 use crate::model::json_pointer::field_path;
 use crate::pod_templates::expressions::Expressions;
-use crate::pod_templates::part::Part;
+use crate::pod_templates::part::PlacedValue;
 use crate::pod_templates::pod_builder::{BuiltPod, PodBuilder};
 use crate::pod_templates::template_pod::{TemplatePod, UnreadTemplate};
 
@@ -47,11 +47,11 @@ impl PodCollector {
     }
 
     /// Adds a pod that is created from the part at `site`.
-    pub(crate) fn add(&mut self, site: &Part<'_>, pod: PodBuilder) {
+    pub(crate) fn add(&mut self, site: &PlacedValue<'_>, pod: PodBuilder) {
         self.add_built(site, pod.build(), false);
     }
 
-    fn add_built(&mut self, site: &Part<'_>, built: BuiltPod, is_template: bool) {
+    fn add_built(&mut self, site: &PlacedValue<'_>, built: BuiltPod, is_template: bool) {
         let BuiltPod { mut pod, origins, metadata_pointer, mut unknown } = built;
         let site = site.origin().unwrap_or_default();
         let taken = size(&pod);
@@ -70,14 +70,14 @@ impl PodCollector {
     }
 
     /// Adds a pod from a complete pod template.
-    pub(crate) fn add_template(&mut self, template: &Part<'_>) {
+    pub(crate) fn add_template(&mut self, template: &PlacedValue<'_>) {
         self.add_template_without(template, &[], |_| ());
     }
 
     /// Adds a pod from a pod template with members that a pod does not have; `finish` changes the pod.
     pub(crate) fn add_template_without(
         &mut self,
-        template: &Part<'_>,
+        template: &PlacedValue<'_>,
         without: &[&str],
         finish: impl FnOnce(&mut PodBuilder),
     ) {
@@ -95,7 +95,7 @@ impl PodCollector {
     }
 
     /// Adds a pod for each complete pod template at a pointer, in which `*` stands for each item of a list.
-    pub(crate) fn add_templates(&mut self, object: &Part<'_>, pointer: &str) {
+    pub(crate) fn add_templates(&mut self, object: &PlacedValue<'_>, pointer: &str) {
         if self.is_full() {
             return;
         }
@@ -115,7 +115,7 @@ impl PodCollector {
     }
 
     /// Adds the pods of a workload of Kubernetes that is a part of the object.
-    pub(crate) fn add_workload(&mut self, object: &Part<'_>, kind: WorkloadKind) {
+    pub(crate) fn add_workload(&mut self, object: &PlacedValue<'_>, kind: WorkloadKind) {
         match kind.pod_pointer() {
             "" => self.add_template(object),
             pointer => self.add_templates(object, pointer),
@@ -123,14 +123,14 @@ impl PodCollector {
     }
 
     /// Notes that a part that has pods could not be read.
-    pub(crate) fn note_unread(&mut self, part: &Part<'_>, why: &str) {
+    pub(crate) fn note_unread(&mut self, part: &PlacedValue<'_>, why: &str) {
         let pointer = part.origin().unwrap_or_default();
         self.unread.push(UnreadTemplate { pointer, why: why.to_owned() });
     }
 }
 
 /// Why a pod spec cannot be read; `None` if it can.
-fn unexpected_spec(spec: &Part<'_>) -> Option<&'static str> {
+fn unexpected_spec(spec: &PlacedValue<'_>) -> Option<&'static str> {
     if !spec.value.is_object() {
         return Some("it is not a map");
     }

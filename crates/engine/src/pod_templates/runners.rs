@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::pod_templates::part::Part;
+use crate::pod_templates::part::PlacedValue;
 use crate::pod_templates::pod_builder::PodBuilder;
 use crate::pod_templates::pod_collector::PodCollector;
 
 /// `AutoscalingRunnerSet`: the runner, and the listener, which the controller merges with `listenerTemplate`
 /// (`mergeListenerPodWithTemplate`, `controllers/actions.github.com/resourcebuilder.go`). The listener's image is that of
 /// the controller, which exists for Linux only.
-pub(crate) fn autoscaling_runner_set(object: &Part<'_>, pods: &mut PodCollector) {
+pub(crate) fn autoscaling_runner_set(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     pods.add_templates(object, "/spec/template");
     let Some(template) = object.at("/spec/listenerTemplate") else { return };
     let spec = template.member("spec");
@@ -51,7 +51,7 @@ const RUNNER_POD: [&str; 17] = [
 ];
 
 /// `RunnerDeployment` and `RunnerReplicaSet`.
-pub(crate) fn runner_template(object: &Part<'_>, pods: &mut PodCollector) {
+pub(crate) fn runner_template(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     match object.at("/spec/template") {
         Some(template) => runner(&template, pods),
         None => pods.note_unread(object, "it has no spec.template"),
@@ -60,7 +60,7 @@ pub(crate) fn runner_template(object: &Part<'_>, pods: &mut PodCollector) {
 
 /// `Runner`. The controller runs Docker in a privileged container beside the runner, or in the runner itself, unless
 /// `dockerEnabled` is false.
-pub(crate) fn runner(object: &Part<'_>, pods: &mut PodCollector) {
+pub(crate) fn runner(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     let Some(spec) = object.member("spec").filter(|spec| spec.value.is_object()) else {
         return pods.note_unread(object, "it has no spec");
     };

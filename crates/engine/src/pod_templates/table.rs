@@ -1,7 +1,7 @@
 //! The table of kinds with pod templates that are not those of Kubernetes.
 
 use crate::pod_templates::expressions::Expressions;
-use crate::pod_templates::part::Part;
+use crate::pod_templates::part::PlacedValue;
 use crate::pod_templates::pod_collector::PodCollector;
 use crate::pod_templates::template_kind::{TemplateKind, TemplateWrites, Templates};
 use crate::pod_templates::{argo, knative, openshift, runners, tekton};
@@ -247,7 +247,7 @@ pub static TEMPLATE_KINDS: &[TemplateKind] = &[
 ];
 
 /// A Rollout has a template or names another object that has it.
-fn rollout(object: &Part<'_>, pods: &mut PodCollector) {
+fn rollout(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     match (object.at("/spec/template"), object.at("/spec/workloadRef")) {
         (Some(template), _) => pods.add_template(&template),
         (None, Some(reference)) => {
@@ -258,6 +258,6 @@ fn rollout(object: &Part<'_>, pods: &mut PodCollector) {
     }
 }
 
-fn template(object: &Part<'_>, pods: &mut PodCollector) {
+fn template(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     openshift::template(object, pods, TEMPLATE_KINDS);
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::pod_templates::part::{Origins, Part, merge};
+use crate::pod_templates::part::{Origins, PlacedValue, merge};
 use crate::pod_templates::pod_builder::PodBuilder;
 use crate::pod_templates::pod_collector::PodCollector;
 
@@ -48,7 +48,7 @@ const BESIDE_CONTAINER: [&str; 13] = [
 ];
 
 /// `Task` and `ClusterTask`.
-pub(crate) fn task(object: &Part<'_>, pods: &mut PodCollector) {
+pub(crate) fn task(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     match object.member("spec") {
         Some(spec) => TaskPod { object, pod_templates: &[] }.add(&spec, pods),
         None => pods.note_unread(object, "it has no spec"),
@@ -56,11 +56,11 @@ pub(crate) fn task(object: &Part<'_>, pods: &mut PodCollector) {
 }
 
 /// `TaskRun`.
-pub(crate) fn task_run(object: &Part<'_>, pods: &mut PodCollector) {
+pub(crate) fn task_run(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     let pod_template = object.at("/spec/podTemplate");
     match (object.at("/spec/taskSpec"), object.at("/spec/taskRef")) {
         (Some(spec), _) => {
-            let pod_templates: Vec<Part<'_>> = pod_template.into_iter().collect();
+            let pod_templates: Vec<PlacedValue<'_>> = pod_template.into_iter().collect();
             TaskPod { object, pod_templates: &pod_templates }.add(&spec, pods);
         }
         (None, Some(reference)) => note_reference(&reference, "Task", pods),
@@ -69,7 +69,7 @@ pub(crate) fn task_run(object: &Part<'_>, pods: &mut PodCollector) {
 }
 
 /// `Pipeline`.
-pub(crate) fn pipeline(object: &Part<'_>, pods: &mut PodCollector) {
+pub(crate) fn pipeline(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     match object.member("spec") {
         Some(spec) => PipelinePods { object, all: &[], own: &BTreeMap::new() }.add(&spec, pods),
         None => pods.note_unread(object, "it has no spec"),
@@ -78,9 +78,9 @@ pub(crate) fn pipeline(object: &Part<'_>, pods: &mut PodCollector) {
 
 /// `PipelineRun`. `v1beta1` has `podTemplate` and `taskPodTemplate`, where `v1` has `taskRunTemplate.podTemplate` and
 /// `podTemplate`.
-pub(crate) fn pipeline_run(object: &Part<'_>, pods: &mut PodCollector) {
+pub(crate) fn pipeline_run(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     let all = object.at("/spec/taskRunTemplate/podTemplate").or_else(|| object.at("/spec/podTemplate"));
-    let all: Vec<Part<'_>> = all.into_iter().collect();
+    let all: Vec<PlacedValue<'_>> = all.into_iter().collect();
     let runs = object.at("/spec/taskRunSpecs").into_iter().flat_map(|runs| runs.items());
     let own = runs.filter_map(|run| {
         let template = run.member("podTemplate").or_else(|| run.member("taskPodTemplate"))?;
@@ -93,7 +93,7 @@ pub(crate) fn pipeline_run(object: &Part<'_>, pods: &mut PodCollector) {
     }
 }
 
-fn note_reference(reference: &Part<'_>, kind: &str, pods: &mut PodCollector) {
+fn note_reference(reference: &PlacedValue<'_>, kind: &str, pods: &mut PodCollector) {
     let name = reference.text("name").or_else(|| reference.text("resolver")).unwrap_or_default();
     pods.note_unread(reference, &format!("it is the {kind} {name} in the cluster"));
 }
@@ -101,15 +101,15 @@ fn note_reference(reference: &Part<'_>, kind: &str, pods: &mut PodCollector) {
 /// The pods of a pipeline.
 struct PipelinePods<'p, 'a> {
     /// The object whose labels and annotations the pods get.
-    object: &'p Part<'a>,
+    object: &'p PlacedValue<'a>,
     /// The pod template for all tasks, if there is one.
-    all: &'p [Part<'a>],
+    all: &'p [PlacedValue<'a>],
     /// Those of single tasks, by name.
-    own: &'p BTreeMap<&'p str, Part<'a>>,
+    own: &'p BTreeMap<&'p str, PlacedValue<'a>>,
 }
 
 impl PipelinePods<'_, '_> {
-    fn add(&self, spec: &Part<'_>, pods: &mut PodCollector) {
+    fn add(&self, spec: &PlacedValue<'_>, pods: &mut PodCollector) {
         for list in ["tasks", "finally"] {
             let Some(tasks) = spec.member(list) else { continue };
             if !tasks.value.is_array() {
@@ -127,10 +127,10 @@ impl PipelinePods<'_, '_> {
         }
     }
 
-    fn add_task(&self, task: &Part<'_>, pods: &mut PodCollector) {
+    fn add_task(&self, task: &PlacedValue<'_>, pods: &mut PodCollector) {
         if let Some(spec) = task.member("taskSpec") {
             let own = task.text("name").and_then(|name| self.own.get(name));
-            let pod_templates: Vec<Part<'_>> = own.into_iter().chain(self.all).cloned().collect();
+            let pod_templates: Vec<PlacedValue<'_>> = own.into_iter().chain(self.all).cloned().collect();
             return TaskPod { object: self.object, pod_templates: &pod_templates }.add(&spec, pods);
         }
         let references = [("taskRef", "Task"), ("pipelineRef", "Pipeline")];
@@ -146,13 +146,13 @@ impl PipelinePods<'_, '_> {
 /// The pod of a task.
 struct TaskPod<'t, 'a> {
     /// The object whose labels and annotations the pod gets.
-    object: &'t Part<'a>,
+    object: &'t PlacedValue<'a>,
     /// The pod templates of the run: a field is that of the first that sets it.
-    pod_templates: &'t [Part<'a>],
+    pod_templates: &'t [PlacedValue<'a>],
 }
 
 impl TaskPod<'_, '_> {
-    fn add(&self, task: &Part<'_>, pods: &mut PodCollector) {
+    fn add(&self, task: &PlacedValue<'_>, pods: &mut PodCollector) {
         let Some(steps) = task.member("steps").filter(|steps| steps.value.is_array() && !steps.is_empty()) else {
             return pods.note_unread(task, "it has no list of steps");
         };
@@ -169,7 +169,7 @@ impl TaskPod<'_, '_> {
                 Some(template) => {
                     let mut origins = Origins::default();
                     let merged = merge(template, &step, "", &mut origins);
-                    push(&mut pod, &Part::merged(&merged, &origins));
+                    push(&mut pod, &PlacedValue::merged(&merged, &origins));
                 }
             }
         }
@@ -186,7 +186,7 @@ impl TaskPod<'_, '_> {
     }
 }
 
-fn push(pod: &mut PodBuilder, step: &Part<'_>) {
+fn push(pod: &mut PodBuilder, step: &PlacedValue<'_>) {
     pod.push("containers", step, &BESIDE_CONTAINER);
     let at = pod.items("containers").len().saturating_sub(1);
     match step.member("computeResources") {

@@ -1,7 +1,7 @@
 //! One row of the table of kinds with pod templates.
 
 use crate::pod_templates::expressions::Expressions;
-use crate::pod_templates::part::Part;
+use crate::pod_templates::part::PlacedValue;
 use crate::pod_templates::pod_collector::PodCollector;
 
 /// A kind with pod templates that is not one of Kubernetes.
@@ -41,7 +41,7 @@ pub(crate) enum Templates {
     /// The controller creates pods from complete pod templates at these pointers; `*` stands for each item of a list.
     At(&'static [&'static str]),
     /// The controller puts pods together from parts of the object.
-    Assembled(fn(&Part<'_>, &mut PodCollector)),
+    Assembled(fn(&PlacedValue<'_>, &mut PodCollector)),
 }
 
 impl TemplateKind {
@@ -51,7 +51,7 @@ impl TemplateKind {
     }
 
     /// Adds the pods of an object of this kind.
-    pub(crate) fn collect(&self, object: &Part<'_>, pods: &mut PodCollector) {
+    pub(crate) fn collect(&self, object: &PlacedValue<'_>, pods: &mut PodCollector) {
         match self.templates {
             Templates::At(pointers) => pointers.iter().for_each(|pointer| pods.add_templates(object, pointer)),
             Templates::Assembled(collect) => collect(object, pods),

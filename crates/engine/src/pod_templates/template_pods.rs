@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::pod_templates::by_shape;
 use crate::pod_templates::expressions::Expressions;
-use crate::pod_templates::part::Part;
+use crate::pod_templates::part::PlacedValue;
 use crate::pod_templates::pod_collector::PodCollector;
 use crate::pod_templates::table::TEMPLATE_KINDS;
 use crate::pod_templates::template_kind::{TemplateKind, TemplateWrites, group_of};
@@ -24,7 +24,7 @@ pub struct TemplatePods {
 /// The pods of an object; `None` if it is of no kind that has some, and contains no pod template.
 pub fn template_pods(api_version: &str, kind: &str, object: &Value) -> Option<TemplatePods> {
     let group = group_of(api_version);
-    let root = Part::root(object);
+    let root = PlacedValue::root(object);
     let Some(row) = TEMPLATE_KINDS.iter().find(|row| row.is(group, kind)) else {
         let mut found = PodCollector::new(object, Expressions::Any);
         by_shape::collect(group, kind, &root, &mut found);

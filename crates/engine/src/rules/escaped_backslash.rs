@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::detect::COMMANDS;
+use crate::model::names::COMMAND_LINES;
 use crate::model::pod_view::Container;
 use crate::model::yaml_escapes::{ESCAPES, has_escape, has_path_with_escape, written};
 use crate::place::WorkloadContext;
@@ -54,7 +54,7 @@ fn check_container(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mu
             }
         }
     }
-    for list in COMMANDS.into_iter().chain(["/args"]) {
+    for list in COMMAND_LINES {
         for (index, word) in container.items(list).iter().enumerate() {
             if let Some(word) = word.as_str().filter(|word| has_path_with_escape(word)) {
                 out.push(finding(word, cx.at(container, &format!("{list}/{index}")), cx));

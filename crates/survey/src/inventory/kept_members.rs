@@ -228,17 +228,6 @@ const CONTAINERS: Kept = Items(&Object(members! {
     "workingDir": PATH,
 }));
 
-/// Fields of a container with command lines, below the container.
-pub const PROGRAM_COMMANDS: [&str; 7] = [
-    "/command",
-    "/args",
-    "/livenessProbe/exec/command",
-    "/readinessProbe/exec/command",
-    "/startupProbe/exec/command",
-    "/lifecycle/postStart/exec/command",
-    "/lifecycle/preStop/exec/command",
-];
-
 /// The modes of the files of a volume.
 const FILE_MODES: Kept = Object(members! {
     "defaultMode": Number,

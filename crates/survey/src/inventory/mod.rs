@@ -17,7 +17,6 @@ mod strip;
 mod yaml;
 
 pub(crate) use constraints::{constraints_of, selected_labels};
-pub use kept_members::PROGRAM_COMMANDS;
 pub use kinds::{BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, SurveyKind, plural_of};
 pub(crate) use kinds::{OTHER_TIMES, REPEATED, STATUSES};
 pub use reader::{InventoryReader, ReadInput};

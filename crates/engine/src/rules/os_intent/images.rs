@@ -154,13 +154,17 @@ fn on_other_node(cx: &WorkloadContext<'_>, rule: &'static Rule, os: Os, place: O
     }
 }
 
+/// The images of the containers that the rules check: of all, or of the new ephemeral ones.
+pub(crate) fn checked_images<'c>(cx: &'c WorkloadContext<'_>) -> impl Iterator<Item = &'c ContainerImage<'c>> {
+    let checked: HashSet<_> = cx.containers().map(|container| (container.list, container.index)).collect();
+    cx.input.images.iter().filter(move |image| checked.contains(&(image.container.list, image.container.index)))
+}
+
 /// Images of new ephemeral containers, which run on the pod's node.
 pub(crate) fn ephemeral(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let Some(os) = place_of(&cx.input.pod, cx.input.snapshot).or_else(|| cx.decision.decided()) else { return };
     let other = os.other();
-    let new: HashSet<_> = cx.containers().map(|container| (container.list, container.index)).collect();
-    let is_new = |image: &&ContainerImage<'_>| new.contains(&(image.container.list, image.container.index));
-    for image in cx.input.images.iter().filter(is_new).filter(|image| image.facts.os == other.into()) {
+    for image in checked_images(cx).filter(|image| image.facts.os == other.into()) {
         let by = by_evidence(image);
         let message = format!("this image is for {}{by}, and the pod runs on {}", other.title(), os.title());
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);

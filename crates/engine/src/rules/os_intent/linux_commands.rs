@@ -1,12 +1,13 @@
 //! Commands, arguments, probes and handlers with programs and paths that only Linux has, beside images for Windows.
 
-use crate::detect::COMMANDS;
 use crate::model::Os;
 use crate::model::image::ImageOs;
+use crate::model::names::{ARGUMENTS, program_commands};
 use crate::model::pod_view::Container;
 use crate::model::text::shown;
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
+use crate::rules::os_intent::images::checked_images;
 use crate::rules::rule::Rule;
 
 /// Programs of Linux that no Windows base image contains (`nanoserver`, `servercore`, `server`), each with what to write
@@ -50,15 +51,14 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     if cx.decision.decided() == Some(Os::Linux) {
         return;
     }
-    let of_windows = cx.input.images.iter().filter(|image| image.facts.os == ImageOs::Windows);
-    let places: Vec<_> = of_windows.map(|image| (image.container.list, image.container.index)).collect();
-    for container in cx.containers().filter(|container| places.contains(&(container.list, container.index))) {
+    for image in checked_images(cx).filter(|image| image.facts.os == ImageOs::Windows) {
+        let container = &image.container;
         // Without a command, the first argument is the program, unless the image has an entry point.
         let arguments_begin_with_program = container.items("/command").is_empty();
-        for list in COMMANDS {
-            out.extend(in_list(&container, list, true, cx, rule));
+        for list in program_commands() {
+            out.extend(in_list(container, list, true, cx, rule));
         }
-        out.extend(in_list(&container, "/args", arguments_begin_with_program, cx, rule));
+        out.extend(in_list(container, ARGUMENTS, arguments_begin_with_program, cx, rule));
     }
 }
 

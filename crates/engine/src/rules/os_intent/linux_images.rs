@@ -7,7 +7,7 @@ use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::rule::Rule;
 
-/// Docker official images without an entry for Windows in any supported tag.
+/// Docker official images, in order of name, without an entry for Windows in any supported tag.
 ///
 /// Source: docker-library/official-images `library/` of 2026-08-21: the files without `windows` among their architectures.
 #[rustfmt::skip]
@@ -49,7 +49,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
 /// The name in the tables.
 fn published_name(image: &ImageRef<'_>) -> Option<&'static str> {
     if let Some(official) = image.official_name() {
-        return OFFICIAL.into_iter().find(|name| *name == official);
+        return OFFICIAL.binary_search(&official).ok().and_then(|at| OFFICIAL.get(at)).copied();
     }
     let path = image.repository();
     let is_end = |name: &&str| path.strip_suffix(*name).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
