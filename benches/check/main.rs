@@ -110,7 +110,7 @@ fn checked(text: &str, output: FindingsFormat) -> usize {
         sources: ReviewSourceArgs::default(),
         output,
         show_changes: false,
-        fail_on: FailOnFinding::Deny,
+        fail_on: vec![FailOnFinding::Deny],
     };
     printed(text, |io| check::run(&args, io))
 }

@@ -56,9 +56,9 @@ pub struct CheckArgs {
     /// Print what Mullion changes in each workload, and in the pods of a template (with -o text or json)
     #[arg(long)]
     pub show_changes: bool,
-    /// Minimum severity that causes exit code 1
-    #[arg(long, value_enum, default_value_t = FailOnFinding::Deny, value_name = "ACTION")]
-    pub fail_on: FailOnFinding,
+    /// What causes exit code 1 besides denials: warnings, what was not read; may be given more than once
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "deny", value_name = "WHAT")]
+    pub fail_on: Vec<FailOnFinding>,
     /// Where the output goes.
     #[command(flatten)]
     pub output_file: OutputFileArgs,
@@ -67,7 +67,7 @@ pub struct CheckArgs {
 /// The first characters of the codes of rules about types and names of fields, which apply to every operating system.
 const TYPE_RULES: &str = "MUL8";
 
-/// The minimum severity that causes exit code 1.
+/// What causes exit code 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FailOnFinding {
     /// Findings that deny
@@ -128,17 +128,17 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let totals = report.end(&kustomizations, io)?;
     io.eprintln(totals)?;
     kustomizations.lines("check").iter().try_for_each(|line| io.eprintln(line))?;
-    Ok(outcome(&totals, unread, args.fail_on))
+    Ok(outcome(&totals, unread, &args.fail_on))
 }
 
 /// `unread`: how much of the cluster snapshot could not be read.
-fn outcome(totals: &CheckTotals, unread: usize, fail_on: FailOnFinding) -> Outcome {
-    let failing = match fail_on {
+fn outcome(totals: &CheckTotals, unread: usize, fail_on: &[FailOnFinding]) -> Outcome {
+    let failing = fail_on.iter().map(|what| match what {
         FailOnFinding::Deny => 0,
         FailOnFinding::Warn => totals.warned,
         FailOnFinding::Unread => unread + totals.not_read + totals.parts + totals.unrendered,
-    };
-    let failing = failing + totals.denied + totals.would_deny;
+    });
+    let failing = failing.sum::<usize>() + totals.denied + totals.would_deny;
     if totals.broken_documents + totals.unreadable_files + totals.empty_inputs > 0 {
         Outcome::Unreadable
     } else if failing > 0 {
@@ -165,7 +165,7 @@ impl<'a> Report<'a> {
     fn begin(args: &'a CheckArgs, namespace: &'a str, io: &mut Io<'_>) -> io::Result<Self> {
         let options = FormatOptions {
             colour: io.colour_stdout,
-            warnings_fail: args.fail_on == FailOnFinding::Warn,
+            warnings_fail: args.fail_on.contains(&FailOnFinding::Warn),
             directory: env::current_dir().ok(),
         };
         let writer = args.output.begin(options, io.stdout)?;

@@ -14,7 +14,7 @@ use mullion_survey::Facts;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::output_file::OutputFileArgs;
-use crate::cli::policy_files;
+use crate::cli::policy_files::load_without_cluster;
 use crate::cli::release_argument::release_argument;
 use crate::report::table;
 
@@ -35,8 +35,8 @@ pub struct CompatArgs {
     /// Rule of the container runtime: R1 (containerd up to 2.1.5), R2 (up to 2.3.4), R3 (newer)
     #[arg(long, default_value_t = Generation::default(), value_name = "R1|R2|R3")]
     pub generation: Generation,
-    /// Directory of policy files, for the releases that its `NodePolicy` adds; may be given more than once
-    #[arg(long, value_name = "DIR")]
+    /// Directory of policy files, for the releases that its `NodePolicy` adds; may be given more than once. Or built-in: the built-in policies, which are the default
+    #[arg(long, value_name = "DIR|built-in")]
     pub policies: Vec<PathBuf>,
     /// Where the output goes.
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub struct CompatArgs {
 /// Prints the table; with both builds `yes` or `no`, and the reason on stderr; with one of them its compatible builds, one
 /// per line.
 pub(crate) fn run(args: &CompatArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let policies = policy_files::load(&args.policies)?;
+    let policies = load_without_cluster("compat", &args.policies)?;
     let extra = policies.nodes.releases.as_slice();
     let build =
         |option, text: &Option<String>| text.as_deref().map(|text| release_argument(option, text, extra)).transpose();

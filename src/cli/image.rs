@@ -19,8 +19,9 @@ use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::output_file::OutputFileArgs;
 use crate::cli::output_format::OutputFormat;
+use crate::cli::policy_files::load_without_cluster;
+use crate::cli::registry;
 use crate::cli::registry::LookedUp;
-use crate::cli::{policy_files, registry};
 use crate::report::{STDIN, table, write_line};
 
 /// Arguments of `image`.
@@ -33,8 +34,8 @@ pub struct ImageArgs {
     /// Image references, or - to read one per line from standard input
     #[arg(value_name = "REF|-", required = true)]
     pub references: Vec<String>,
-    /// Directory of policy files whose image patterns take precedence over names; may be given more than once
-    #[arg(long, value_name = "DIR")]
+    /// Directory of policy files whose image patterns take precedence over names; may be given more than once. Or built-in: the built-in policies, which are the default
+    #[arg(long, value_name = "DIR|built-in")]
     pub policies: Vec<PathBuf>,
     /// Look up images in their registries if no pattern matches, with the logins of ~/.docker/config.json
     #[arg(long)]
@@ -50,7 +51,7 @@ pub struct ImageArgs {
 /// Prints the facts of each reference in order. An invalid reference and a failed look-up are reported on stderr; the
 /// other references are still printed, and after a failed look-up the facts from the name.
 pub(crate) fn run(args: &ImageArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let policies = policy_files::load(&args.policies)?;
+    let policies = load_without_cluster("image", &args.policies)?;
     let patterns = patterns(&policies);
     let mut outcome = Outcome::Clean;
     let mut good = Vec::new();

@@ -21,6 +21,7 @@ mod inventory;
 mod io_handles;
 mod kubectl;
 mod kustomization;
+mod label_selector;
 mod live;
 mod man;
 pub mod mutate;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use jiff::Timestamp;
 use mullion_engine::model::text::counted;
 use mullion_manifest::Problem;
@@ -51,12 +51,18 @@ impl PolicySelection {
         })
     }
 
-    /// Loads them without a cluster.
+    /// Loads those of files; the built-in ones for any other selection.
     pub(crate) fn load(&self) -> Result<PolicySet, BadPolicies> {
         match self {
             Self::Paths(paths) => load(paths),
             Self::Default | Self::BuiltIn | Self::Cluster => Ok(PolicySet::built_in()),
         }
+    }
+
+    /// Fails if they are those of a cluster, and the command reads none. `instead`: what to do.
+    pub(crate) fn ensure_no_cluster(&self, command: &str, instead: &str) -> anyhow::Result<()> {
+        ensure!(*self != Self::Cluster, "{command}: --policies {CLUSTER_WORD} needs a cluster; {instead}");
+        Ok(())
     }
 }
 
@@ -85,13 +91,20 @@ fn unpack(mut files: PolicyFiles) -> PolicyFiles {
     files
 }
 
-/// The policies of all `paths` together; without paths, the built-in ones. The error contains every problem.
-pub(crate) fn load(paths: &[PathBuf]) -> Result<PolicySet, BadPolicies> {
-    if paths.is_empty() {
-        return Ok(PolicySet::built_in());
-    }
+/// The policies of all `paths` together. The error contains every problem.
+fn load(paths: &[PathBuf]) -> Result<PolicySet, BadPolicies> {
     let set = PolicySet::load(&read(paths)).map(|set| set.at(Timestamp::now().as_second()));
     set.map_err(|problems| BadPolicies { problems, paths: paths.to_owned() })
+}
+
+/// The policies that `--policies` selects in a command that reads no cluster.
+pub(crate) fn load_without_cluster(command: &str, paths: &[PathBuf]) -> anyhow::Result<PolicySet> {
+    let selection = PolicySelection::new(command, paths)?;
+    selection.ensure_no_cluster(
+        command,
+        "this command reads none; write the policies to files with: mullion policy show --policies cluster",
+    )?;
+    Ok(selection.load()?)
 }
 
 /// Everything that is wrong with a set of policies.

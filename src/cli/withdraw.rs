@@ -19,7 +19,7 @@ use crate::cli::cluster_arguments::ClusterArguments;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::output_format::OutputFormat;
-use crate::cli::policy_files;
+use crate::cli::policy_files::PolicySelection;
 use crate::cli::progress::Progress;
 use crate::cli::time_limit::time_limit;
 use crate::cluster::connect;
@@ -175,11 +175,13 @@ fn confirmed(io: &mut Io<'_>) -> io::Result<bool> {
 }
 
 /// Policies only identify Mullion's taints, so bad policies must not stop an uninstallation.
-fn policies(args: &WithdrawArgs, io: &mut Io<'_>) -> io::Result<Vec<NodeSettings>> {
-    if args.policies.is_empty() {
+/// Those of the cluster and the built-in ones are known without them.
+fn policies(args: &WithdrawArgs, io: &mut Io<'_>) -> anyhow::Result<Vec<NodeSettings>> {
+    let selection = PolicySelection::new("withdraw", &args.policies)?;
+    if !matches!(selection, PolicySelection::Paths(_)) {
         return Ok(Vec::new());
     }
-    match policy_files::load(&args.policies) {
+    match selection.load() {
         Ok(set) => Ok(vec![set.nodes]),
         Err(bad) => {
             io.eprintln(format_args!("{bad}; continuing without these policies"))?;

@@ -20,7 +20,7 @@ const DUMP: &str = r#"{"apiVersion": "v1", "kind": "List", "items": [
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}},
     {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web-0", "namespace": "shop"}, "spec": {"containers": [{"name": "a", "image": "nginx"}]}},
-    {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "far-0", "namespace": "other"}, "spec": {"containers": [{"name": "a", "image": "nginx"}]}}]}"#;
+    {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "far-0", "namespace": "other", "labels": {"tier": "far"}}, "spec": {"containers": [{"name": "a", "image": "nginx"}]}}]}"#;
 
 /// A directory with everything that the examples name.
 fn folder() -> TempDir {
@@ -231,6 +231,8 @@ fn a_namespace_fills_a_gap_in_files_and_selects_in_clusters_and_dumps() {
     assert_eq!(workloads(&["-n", "shop"]), ["web-0"]);
     assert_eq!(workloads(&["-n", "shop", "-A"]), ["web-0", "far-0"]);
     assert_eq!(workloads(&[]), ["web-0", "far-0"]);
+    assert_eq!(workloads(&["-l", "tier=far"]), ["far-0"]);
+    assert_eq!(workloads(&["-l", "tier notin (far)", "-n", "shop"]), ["web-0"]);
 
     // The current context, whose cluster does not respond.
     for args in [

@@ -168,6 +168,54 @@ fn policies_are_shown_and_compared() {
     );
 }
 
+#[test]
+fn a_survey_and_a_plan_use_the_policies_in_force() {
+    let dir = dir();
+    let policy = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: default}\n\
+                  spec: {detect: {images: [{pattern: a, os: windows, builds: [10.0.20348]}]}}\n";
+    let (kubeconfig, _) = serving(&dir, registered(), state(&[("/p/a.yaml", policy)], &json!({})));
+    let os_and_coverage = |words: &[&str]| {
+        let ran = mullion(&[words, &["--kubeconfig", &kubeconfig]].concat(), "");
+        let report: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{words:?}: {}", ran.err));
+        (ran.out.contains("20348"), report["coverage"]["unread"].to_string(), ran)
+    };
+    for command in [&["survey", "-o", "json"][..], &["plan", "--to", "ltsc2025", "-o", "json"]] {
+        for more in [&[][..], &["--policies", "cluster"]] {
+            let (has_builds, unread, ran) = os_and_coverage(&[command, more].concat());
+            let line = format!("mullion: context prod; policies of the cluster: 1 file, in force since {SINCE}\n");
+            assert!(ran.err.starts_with(&line), "{}", ran.err);
+            assert!(has_builds && !unread.contains("policies"), "{}", ran.out);
+        }
+        let (has_builds, unread, ran) = os_and_coverage(&[command, &["--policies", "built-in"]].concat());
+        assert!(ran.err.starts_with("mullion: context prod; the built-in policies, not those of the cluster\n"));
+        assert!(!has_builds && !unread.contains("policies"), "{}", ran.out);
+    }
+
+    // What cannot be read is not known, and counts; without Mullion there is nothing to read.
+    for (configurations, code) in [(status(404, "no"), 0), (status(403, "forbidden"), 1)] {
+        let (kubeconfig, _) = serving(&dir, configurations, status(404, "no"));
+        let words = |more: &[&str]| {
+            let words = ["survey", "--fail-on", "unread", "-o", "json", "--kubeconfig", &kubeconfig];
+            mullion(&[&words[..], more].concat(), "")
+        };
+        let ran = words(&[]);
+        assert_eq!((ran.code, ran.out.contains("policies in force")), (code, code == 1), "{}", ran.err);
+        let ran = words(&["--policies", "cluster"]);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
+    }
+}
+
+/// Commands that read no cluster know the words too.
+#[test]
+fn commands_without_a_cluster_refuse_its_policies() {
+    for words in [&["compat"][..], &["image", "nginx"]] {
+        assert_eq!(mullion(&[words, &["--policies", "built-in"]].concat(), "").code, 0);
+        let ran = mullion(&[words, &["--policies", "cluster"]].concat(), "");
+        assert!(ran.code == 2 && ran.out.is_empty(), "{}", ran.out);
+        assert!(ran.err.contains("--policies cluster needs a cluster; this command reads none"), "{}", ran.err);
+    }
+}
+
 /// Each reason why the policies are not read: it is named with what is used instead, and fails `--policies cluster`.
 #[test]
 fn what_is_not_read_is_named() {

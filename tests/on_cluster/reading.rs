@@ -258,7 +258,8 @@ pub async fn fewer_rights_are_reported_first(shared: &Shared) -> Result<()> {
 
     // A survey of the namespace has what may be read, and its coverage what was not.
     let survey = mullion(&kubeconfig, &["survey", "-n", name, "-o", "json"]).await?;
-    ensure!(survey.err.starts_with(&format!("mullion: context {context}, namespace {name}\n")), "{}", survey.err);
+    let first = format!("mullion: context {context}, namespace {name}; policies of the cluster not known: forbidden: ");
+    ensure!(survey.err.starts_with(&first), "{}", survey.err);
     let report: Value = serde_json::from_str(&survey.out).with_context(|| survey.err.clone())?;
     let unread = report["coverage"]["unread"].as_array().context("no coverage")?;
     let is_unread = |kind: &str, namespace: Value, reason: &str| {
@@ -267,6 +268,7 @@ pub async fn fewer_rights_are_reported_first(shared: &Shared) -> Result<()> {
         })
     };
     ensure!(is_unread("nodes", Value::Null, "forbidden"), "{unread:?}");
+    ensure!(is_unread("policies in force", Value::Null, "forbidden"), "{unread:?}");
     ensure!(is_unread("statefulsets", json!(name), "forbidden"), "{unread:?}");
     ensure!(is_unread("other namespaces", Value::Null, &format!("-n selects {name}")), "{unread:?}");
     ensure!(!unread.iter().any(|one| one["kind"] == "pods" || one["kind"] == "deployments"), "{unread:?}");

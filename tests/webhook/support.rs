@@ -117,6 +117,7 @@ fn finding() -> Finding {
         action: Action::Deny,
         quiet: false,
         hint: false,
+        about_whole: false,
         pointer: "/spec/securityContext/runAsUser".to_owned(),
         path: "spec.securityContext.runAsUser".to_owned(),
         message: "Windows has no numeric user ids".into(),

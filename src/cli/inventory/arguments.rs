@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use jiff::civil::Date;
+use mullion_engine::model::text::list_with;
+use mullion_survey::inventory::{OTHER_LABELS, OTHER_NAMESPACES};
+use mullion_survey::report::Unread;
 
 use crate::cli::cluster_arguments::{ClusterArguments, HEADING};
 use crate::cli::file_patterns::expanded;
@@ -21,8 +24,8 @@ pub struct InventoryArgs {
     /// Which links in directories are followed.
     #[command(flatten)]
     pub links: LinkArgs,
-    /// Policies: files or directories; may be given more than once. Default: the built-in ones
-    #[arg(long, value_name = "FILE|DIR")]
+    /// Directory of policy files, or one file; may be given more than once. Or cluster: the policies in force in the cluster that is read; built-in: the built-in ones. Default: cluster if a cluster is read and has policies that can be read, else built-in
+    #[arg(long, value_name = "DIR|cluster|built-in")]
     pub policies: Vec<PathBuf>,
     /// Write the members that a report needs to a file that only you can read; survey and plan read it again
     #[arg(long, value_name = "FILE.gz")]
@@ -39,7 +42,7 @@ pub struct InventoryArgs {
     /// Read only the objects of this namespace, of a cluster or a dump, and nodes; may be given more than once
     #[arg(short, long = "namespace", value_name = "NS", value_parser = namespace_name, help_heading = HEADING)]
     pub namespaces: Vec<String>,
-    /// Read only workloads and pods with these labels: app=web,tier!=db
+    /// Read only workloads and pods with these labels, of a cluster or a dump: app=web,tier!=db
     #[arg(short = 'l', long, value_name = "LABELS", help_heading = HEADING)]
     pub selector: Option<String>,
     /// The cluster, if no file is named.
@@ -58,8 +61,22 @@ impl InventoryArgs {
         if self.all_namespaces { &[] } else { &self.namespaces }
     }
 
-    /// Whether an argument selects a cluster or objects of it.
-    pub(crate) fn names_a_cluster(&self) -> bool {
-        self.selector.is_some() || self.cluster.names_a_cluster()
+    /// What the arguments exclude, for the coverage of the report.
+    pub(crate) fn excluded(&self) -> Vec<Unread> {
+        let excluded = |kind: &str, reason: String| Unread {
+            kind: kind.to_owned(),
+            namespace: None,
+            reason,
+            missing: "their workloads and pods, also in the numbers of pods of each pool".to_owned(),
+        };
+        let mut all = Vec::new();
+        if !self.selected_namespaces().is_empty() {
+            let only = list_with(self.selected_namespaces(), "and");
+            all.push(excluded(OTHER_NAMESPACES, format!("not requested: -n selects {only}")));
+        }
+        if let Some(labels) = &self.selector {
+            all.push(excluded(OTHER_LABELS, format!("not requested: -l selects {labels}")));
+        }
+        all
     }
 }

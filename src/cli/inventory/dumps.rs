@@ -9,11 +9,12 @@ use flate2::bufread::MultiGzDecoder;
 use mullion_engine::model::text::counted;
 use mullion_manifest::MAX_BYTES;
 use mullion_survey::InventoryReader;
-use mullion_survey::inventory::{BROKEN_INPUTS, DumpProblem, read_json, read_yaml};
+use mullion_survey::inventory::{BROKEN_INPUTS, DumpProblem, plural_of, read_json, read_yaml};
 use mullion_survey::report::Unread;
 use serde_json::Value;
 
 use crate::cli::input::{check_stdin_once, is_stdin, not_read, open_file};
+use crate::cli::inventory::dump_scope::{DumpScope, kind_of};
 use crate::cli::inventory::saved::{SavedInventory, keep};
 use crate::cli::io_handles::Io;
 use crate::cli::progress::Progress;
@@ -31,14 +32,14 @@ const NO_KUBERNETES_OBJECT: &str =
 const BUFFER: usize = 1 << 16;
 
 /// Reads all inputs into `reader`, and returns the number of problems. Problems are reported, and the rest is read.
-/// `command`: for messages; `namespaces`: what is read of them, empty: everything.
+/// `command`: for messages; `scope`: what is read of them.
 pub(crate) fn read(
     command: &str,
     paths: &[PathBuf],
     links: LeavingLinks,
     reader: &mut InventoryReader,
     saved: &mut Option<SavedInventory>,
-    namespaces: &[String],
+    scope: &DumpScope<'_>,
     io: &mut Io<'_>,
 ) -> anyhow::Result<usize> {
     check_stdin_once(command, paths)?;
@@ -76,7 +77,7 @@ pub(crate) fn read(
                 let stdin = &mut *io.stdin;
                 let input =
                     ShownInput { input: stdin, progress: &mut progress, stderr: &mut *io.stderr, read: &mut read, all };
-                read_one(input, reader, saved, namespaces)
+                read_one(input, reader, saved, scope)
             }
             Some(path) => match open_file(path) {
                 Ok(file) => {
@@ -87,7 +88,7 @@ pub(crate) fn read(
                         read: &mut read,
                         all,
                     };
-                    read_one(input, reader, saved, namespaces)
+                    read_one(input, reader, saved, scope)
                 }
                 Err(error) => {
                     failures.push(of_error(&name, &error));
@@ -163,14 +164,14 @@ fn read_one(
     input: impl Read,
     reader: &mut InventoryReader,
     saved: &mut Option<SavedInventory>,
-    namespaces: &[String],
+    scope: &DumpScope<'_>,
 ) -> Vec<DumpProblem> {
     let mut input = BufReader::with_capacity(BUFFER, input);
     match input.fill_buf() {
         Ok([0x1f, 0x8b, ..]) => {
-            read_plain(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(input)), reader, saved, namespaces)
+            read_plain(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(input)), reader, saved, scope)
         }
-        Ok(_) => read_plain(input, reader, saved, namespaces),
+        Ok(_) => read_plain(input, reader, saved, scope),
         Err(error) => vec![DumpProblem::new(error.to_string())],
     }
 }
@@ -179,11 +180,14 @@ fn read_plain(
     mut input: impl BufRead,
     reader: &mut InventoryReader,
     saved: &mut Option<SavedInventory>,
-    namespaces: &[String],
+    scope: &DumpScope<'_>,
 ) -> Vec<DumpProblem> {
     let mut visit = |object: Value, kind: Option<&str>| {
-        if is_in(&object, kind, namespaces) {
+        if scope.contains(&object, kind) {
             keep(object, kind, reader, saved);
+        } else if let Some(plural) = kind_of(&object, kind).and_then(plural_of) {
+            // Its list was read, whatever is selected of it.
+            reader.listed(plural);
         }
     };
     let start = match first_bytes(&mut input) {
@@ -209,14 +213,6 @@ fn read_plain(
             }
         }
     }
-}
-
-/// Whether an object is in one of the namespaces, or in none, as nodes are. `kind`: that of the list around it.
-fn is_in(object: &Value, kind: Option<&str>, namespaces: &[String]) -> bool {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-    let is_namespace = text("/kind").or(kind) == Some("Namespace");
-    let namespace = text(if is_namespace { "/metadata/name" } else { "/metadata/namespace" });
-    namespaces.is_empty() || namespace.is_none_or(|namespace| namespaces.iter().any(|one| one == namespace))
 }
 
 /// The beginning of an input.

@@ -3,8 +3,9 @@
 use anyhow::bail;
 use jiff::Timestamp;
 use mullion_engine::model::text::list_with;
+use mullion_policy::PolicySet;
 use mullion_survey::InventoryReader;
-use mullion_survey::inventory::{KINDS, OTHER_LABELS, OTHER_NAMESPACES};
+use mullion_survey::inventory::{KINDS, POLICIES_IN_FORCE};
 use mullion_survey::report::Unread;
 use serde_json::Value;
 
@@ -12,30 +13,40 @@ use crate::cli::async_runtime::block_on;
 use crate::cli::inventory::InventoryArgs;
 use crate::cli::inventory::saved::{SavedInventory, keep};
 use crate::cli::io_handles::Io;
+use crate::cli::live::policies_of_the_cluster;
+use crate::cli::policy_files::PolicySelection;
 use crate::cli::progress::Progress;
 use crate::cluster::reading::{
     Absence, ClusterReader, Item, Kind, ListQuery, NAMESPACES, NODES, RUNTIME_CLASSES, SURVEY, WORKLOADS,
 };
 use crate::telemetry::in_words;
 
-/// Reads the selected objects of the cluster into `reader`, and returns the name of its context. Kinds that cannot be read
-/// are part of the inventory; a cluster that does not respond is an error.
+/// Reads the selected objects of the cluster into `reader`, and returns the name of its context, and its policies if they
+/// are selected and can be read. Kinds that cannot be read are part of the inventory; a cluster that does not respond is an
+/// error.
 pub(crate) fn read(
     args: &InventoryArgs,
+    selection: &PolicySelection,
     reader: &mut InventoryReader,
     saved: &mut Option<SavedInventory>,
     io: &mut Io<'_>,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<(String, Option<PolicySet>)> {
     block_on(async {
         let connection = args.cluster.connect().await?;
         let context = connection.context.clone();
-        let scope = scope(args);
-        io.eprintln(format_args!("context {context}{scope}"))?;
-        reader.begin(&context);
-        for outside in outside(args) {
-            reader.unread(outside);
-        }
         let objects = ClusterReader::new(&connection);
+        let policies = policies_of_the_cluster(&objects, &context, selection).await?;
+        io.eprintln(format_args!("context {context}{}{}", scope(args), policies.clause))?;
+        reader.begin(&context);
+        args.excluded().into_iter().for_each(|excluded| reader.unread(excluded));
+        if let Some(reason) = policies.not_read {
+            reader.unread(Unread {
+                kind: POLICIES_IN_FORCE.to_owned(),
+                namespace: None,
+                reason,
+                missing: "what they decide; the built-in ones decide".to_owned(),
+            });
+        }
         let mut progress = Progress::new("objects read");
         for kind in kinds() {
             for query in queries(args, kind) {
@@ -86,7 +97,7 @@ pub(crate) fn read(
         for problem in reader.end().problems {
             io.eprintln(format_args!("{context}: {problem}"))?;
         }
-        Ok(context)
+        Ok((context, policies.in_force.map(|policies| policies.set)))
     })
 }
 
@@ -118,25 +129,6 @@ fn queries<'a>(args: &'a InventoryArgs, kind: &Kind) -> Vec<ListQuery<'a>> {
     }
     let of = |namespace: &'a String| ListQuery { namespace: Some(namespace), labels, ..ListQuery::default() };
     args.selected_namespaces().iter().map(of).collect()
-}
-
-/// What the arguments exclude, for the coverage of the report.
-pub(super) fn outside(args: &InventoryArgs) -> Vec<Unread> {
-    let excluded = |kind: &str, reason: String| Unread {
-        kind: kind.to_owned(),
-        namespace: None,
-        reason,
-        missing: "their workloads and pods, also in the numbers of pods of each pool".to_owned(),
-    };
-    let mut all = Vec::new();
-    if !args.selected_namespaces().is_empty() {
-        let only = list_with(args.selected_namespaces(), "and");
-        all.push(excluded(OTHER_NAMESPACES, format!("not requested: -n selects {only}")));
-    }
-    if let Some(labels) = &args.selector {
-        all.push(excluded(OTHER_LABELS, format!("not requested: -l selects {labels}")));
-    }
-    all
 }
 
 fn unread_kind(plural: &str, namespace: Option<&str>, absence: Absence) -> Unread {

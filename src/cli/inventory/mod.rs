@@ -1,6 +1,7 @@
 //! The input of `survey` and `plan`: a live cluster or dumps of one, policies and tables of facts.
 
 mod arguments;
+mod dump_scope;
 mod dumps;
 mod live;
 mod read;

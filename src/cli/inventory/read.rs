@@ -12,10 +12,11 @@ use mullion_survey::report::Source;
 use mullion_survey::{Facts, Inventory, InventoryReader};
 
 use crate::cli::facts::read_facts;
+use crate::cli::inventory::dump_scope::DumpScope;
 use crate::cli::inventory::saved::SavedInventory;
 use crate::cli::inventory::{InventoryArgs, dumps, live};
 use crate::cli::io_handles::Io;
-use crate::cli::policy_files;
+use crate::cli::policy_files::PolicySelection;
 
 /// The result of reading.
 pub(crate) struct ClusterInput {
@@ -24,6 +25,8 @@ pub(crate) struct ClusterInput {
     pub(crate) source: Source,
     pub(crate) inventory: Inventory,
     pub(crate) policies: PolicySet,
+    /// Whether the command line names them, or they are those in force in the cluster.
+    pub(crate) policies_given: bool,
     pub(crate) facts: Facts,
     /// The file that replaces built-in tables.
     pub(crate) facts_file: Option<String>,
@@ -40,23 +43,26 @@ pub(crate) fn read(command: &str, args: &InventoryArgs, io: &mut Io<'_>) -> anyh
     let files = args.files()?;
     let is_live = files.is_empty();
     ensure!(
-        is_live || !args.names_a_cluster(),
-        "{command}: either files or a cluster; without files, --context, -l and the like select what is read of a cluster"
+        is_live || !args.cluster.names_a_cluster(),
+        "{command}: either files or a cluster; without files, --context and the like select the cluster that is read"
     );
+    let selection = PolicySelection::new(command, &args.policies)?;
+    if !is_live {
+        selection.ensure_no_cluster(command, "files are read; remove them, or name files of policies")?;
+    }
     let facts = args.facts.as_deref().map_or_else(|| Ok(Facts::built_in()), read_facts)?;
-    let policies = policy_files::load(&args.policies)?;
+    let policies = selection.load()?;
     let mut saved = args.save.as_deref().map(SavedInventory::create).transpose()?;
     let mut reader = InventoryReader::default();
-    let (cluster, unreadable) = if is_live {
-        (live::read(args, &mut reader, &mut saved, io)?, 0)
+    let (cluster, in_force, unreadable) = if is_live {
+        let (cluster, in_force) = live::read(args, &selection, &mut reader, &mut saved, io)?;
+        (cluster, in_force, 0)
     } else {
         let names: Vec<String> = files.iter().map(|path| shown_name(path)).collect();
-        let namespaces = args.selected_namespaces();
-        let unreadable = dumps::read(command, &files, args.links.into(), &mut reader, &mut saved, namespaces, io)?;
-        for outside in live::outside(args) {
-            reader.unread(outside);
-        }
-        (list_first(&names, NAMED), unreadable)
+        let scope = DumpScope::new(command, args)?;
+        let unreadable = dumps::read(command, &files, args.links.into(), &mut reader, &mut saved, &scope, io)?;
+        args.excluded().into_iter().for_each(|excluded| reader.unread(excluded));
+        (list_first(&names, NAMED), None, unreadable)
     };
     if reader.is_empty() {
         io.eprintln(format_args!("nothing to {command}: there is no object of a cluster in the input"))?;
@@ -69,7 +75,8 @@ pub(crate) fn read(command: &str, args: &InventoryArgs, io: &mut Io<'_>) -> anyh
         cluster,
         source: if is_live { Source::Cluster } else { Source::Dump },
         inventory: reader.finish(),
-        policies,
+        policies_given: selection != PolicySelection::Default || in_force.is_some(),
+        policies: in_force.unwrap_or(policies),
         facts,
         facts_file: args.facts.as_ref().map(|path| path.display().to_string()),
         today: args.today.unwrap_or_else(|| Timestamp::now().to_zoned(TimeZone::UTC).date()),

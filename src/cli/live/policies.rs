@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use anyhow::ensure;
 use jiff::Timestamp;
 use mullion_engine::model::text::{counted, list_with, shorten};
 use mullion_manifest::Problem;
 use mullion_policy::{PolicyFiles, PolicySet};
 use serde_json::Value;
 
-use crate::cli::webhook_configurations::ReadConfiguration;
+use crate::cli::policy_files::PolicySelection;
+use crate::cli::webhook_configurations::{ReadConfiguration, read_configurations};
 use crate::cluster::reading::{Absence, CONFIG_MAPS, ClusterReader, Unread};
 use crate::cluster::state::{MAX_REPORT_AGE, MullionState, NAME, parse_state, time_text};
 use crate::controller::{CONFIGURATION, UnknownNamespace, registered_namespace};
@@ -51,7 +53,7 @@ impl fmt::Display for ClusterPolicies {
 
 /// Why the policies in force were not read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PoliciesNotRead {
+enum PoliciesNotRead {
     #[error("Mullion is not installed")]
     NotInstalled,
     #[error("the namespace of Mullion is not known, because {0}")]
@@ -72,13 +74,65 @@ pub(crate) enum PoliciesNotRead {
 
 impl PoliciesNotRead {
     /// Whether the cluster may have policies that were not read.
-    pub(crate) fn is_unread(&self) -> bool {
+    fn is_unread(&self) -> bool {
         !matches!(self, Self::NotInstalled)
     }
 }
 
+/// The policies that a command uses for a live cluster.
+#[derive(Debug, Default)]
+pub(crate) struct SelectedPolicies {
+    /// Those in force there; `None` if they were not requested, or not read.
+    pub(crate) in_force: Option<ClusterPolicies>,
+    /// What the first line says about them, with its separator.
+    pub(crate) clause: String,
+    /// Why they were requested and not read, if the cluster may have some.
+    pub(crate) not_read: Option<String>,
+}
+
+/// Reads the policies in force if the command line selects them; it is an error if it requires them, and they cannot be
+/// read.
+pub(crate) async fn select_policies(
+    reader: &ClusterReader<'_>,
+    configurations: &[ReadConfiguration; 2],
+    context: &str,
+    selection: &PolicySelection,
+) -> anyhow::Result<SelectedPolicies> {
+    let is_required = match selection {
+        PolicySelection::Paths(_) => return Ok(SelectedPolicies::default()),
+        PolicySelection::BuiltIn => {
+            let clause = "; the built-in policies, not those of the cluster".to_owned();
+            return Ok(SelectedPolicies { clause, ..SelectedPolicies::default() });
+        }
+        PolicySelection::Default => false,
+        PolicySelection::Cluster => true,
+    };
+    Ok(match read_policies(reader, configurations).await? {
+        Ok(policies) => {
+            let clause = format!("; policies of the cluster: {policies}");
+            SelectedPolicies { in_force: Some(policies), clause, not_read: None }
+        }
+        Err(why) => {
+            let clause = format!("policies of the cluster not known: {why}");
+            ensure!(!is_required, "context {context}: {clause}");
+            let not_read = why.is_unread().then(|| why.to_string());
+            SelectedPolicies { in_force: None, clause: format!("; {clause}; the built-in ones are used"), not_read }
+        }
+    })
+}
+
+/// Like [`select_policies`], for a command that needs nothing else of the webhook configurations.
+pub(crate) async fn policies_of_the_cluster(
+    reader: &ClusterReader<'_>,
+    context: &str,
+    selection: &PolicySelection,
+) -> anyhow::Result<SelectedPolicies> {
+    let configurations = read_configurations(reader).await?;
+    select_policies(reader, &configurations, context, selection).await
+}
+
 /// Reads the policies in force (`get` on the ConfigMap). An error is one that would also occur for every other object.
-pub(crate) async fn read_policies(
+async fn read_policies(
     reader: &ClusterReader<'_>,
     configurations: &[ReadConfiguration; 2],
 ) -> anyhow::Result<Result<ClusterPolicies, PoliciesNotRead>> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{bail, ensure};
+use anyhow::bail;
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::node::NodeFacts;
@@ -15,7 +15,7 @@ use crate::cli::io_handles::Io;
 use crate::cli::live::arguments::LiveArguments;
 use crate::cli::live::object_text::{ObjectForm, PodStatus, object_text};
 use crate::cli::live::plan::{ClusterScope, ObjectReference, ScopeRules, plan};
-use crate::cli::live::policies::{ClusterPolicies, read_policies};
+use crate::cli::live::policies::{ClusterPolicies, select_policies};
 use crate::cli::live::registration::Registration;
 use crate::cli::object_head::{ObjectHead, OwnerIndex};
 use crate::cli::policy_files::PolicySelection;
@@ -190,27 +190,11 @@ impl ClusterInput<'_> {
             return Ok(if replaced { "; the built-in policies, because of --snapshot" } else { "" }.to_owned());
         }
         let configurations = read_configurations(&self.reader).await?;
-        let clause = match selection {
-            PolicySelection::Paths(_) => String::new(),
-            PolicySelection::BuiltIn => "; the built-in policies, not those of the cluster".to_owned(),
-            PolicySelection::Default | PolicySelection::Cluster => {
-                match read_policies(&self.reader, &configurations).await? {
-                    Ok(policies) => {
-                        let clause = format!("; policies of the cluster: {policies}");
-                        self.facts.policies = Some(policies);
-                        clause
-                    }
-                    Err(why) => {
-                        let clause = format!("policies of the cluster not known: {why}");
-                        ensure!(!is_required, "context {}: {clause}", self.connection.context);
-                        self.facts.unread += usize::from(why.is_unread());
-                        format!("; {clause}; the built-in ones are used")
-                    }
-                }
-            }
-        };
+        let selected = select_policies(&self.reader, &configurations, &self.connection.context, selection).await?;
+        self.facts.policies = selected.in_force;
+        self.facts.unread += usize::from(selected.not_read.is_some());
         self.facts.registration = Registration::new(configurations);
-        Ok(clause)
+        Ok(selected.clause)
     }
 
     /// Reads nodes, RuntimeClasses, and all namespaces or one.

@@ -140,7 +140,7 @@ pub(crate) fn run(args: &PlanArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         today: read.today,
         mullion: env!("CARGO_PKG_VERSION"),
         policies: &read.policies,
-        policies_given: !args.input.policies.is_empty(),
+        policies_given: read.policies_given,
         facts: &read.facts,
         facts_file: read.facts_file.as_deref(),
         target,

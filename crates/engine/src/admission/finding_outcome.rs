@@ -208,6 +208,7 @@ mod tests {
                     action,
                     quiet: false,
                     hint,
+                    about_whole: false,
                     pointer: String::new(),
                     path: String::new(),
                     message: "".into(),

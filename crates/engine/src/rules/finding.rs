@@ -23,6 +23,8 @@ pub struct Finding {
     pub quiet: bool,
     /// Whether its rule is a [hint](crate::rules::rule::RuleDetails::hint).
     pub hint: bool,
+    /// Whether its rule is [about the pod as a whole](crate::rules::rule::RuleDetails::about_whole).
+    pub about_whole: bool,
     /// JSON pointer into the object.
     pub pointer: String,
     /// The same place as the API server writes it: `spec.containers[0].securityContext.runAsUser`.
@@ -64,6 +66,7 @@ impl Finding {
             action,
             quiet: false,
             hint: rule.hint,
+            about_whole: rule.about_whole,
             path: field_path(&pointer),
             pointer,
             message: bounded(message.into()),

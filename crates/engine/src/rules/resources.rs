@@ -18,6 +18,7 @@ rules! {
         code: "MUL601", name: "memory-limit", default: Warn,
         why: "without a memory limit a container can use up its Windows node",
         instead: "set resources.limits.memory",
+        about_whole: true,
         hint: true,
     }
 
@@ -26,6 +27,7 @@ rules! {
         code: "MUL602", name: "requests-ignored", default: Allow,
         why: "Windows enforces limits only, no requests",
         instead: "set the request equal to the limit",
+        about_whole: true,
         hint: true,
     }
 

@@ -21,6 +21,10 @@ pub struct RuleDetails {
     /// Whether pods run as intended anyway, and the rule suggests something better. Then pods of controllers get no
     /// label, because nearly all of them would have it.
     pub hint: bool,
+    /// Whether it is about the pod as a whole: which fields are missing, and which containers, images and constraints are
+    /// together. A part of an object does not show that. A patch for another kind may also have fields that its own kind
+    /// does not know.
+    pub about_whole: bool,
     /// The version of Mullion that first contains it, or in which it was tightened: `0.1`. Policies written for an
     /// earlier version get its findings as warnings.
     pub since: &'static str,
@@ -57,6 +61,7 @@ macro_rules! rule {
                         repair: false,
                         translation: None,
                         hint: false,
+                        about_whole: false,
                         since: "0.1",
                         // An absolute path, because families are files and folders.
                         page: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/rules/pages/", $code, ".md")),

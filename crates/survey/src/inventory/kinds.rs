@@ -68,6 +68,9 @@ pub(crate) const OTHER_TIMES: &str = "inputs of one time";
 /// not read.
 pub const OTHER_LABELS: &str = "objects with other labels";
 
+/// The entry in the coverage for the policies in force, if the cluster may have some that were not read.
+pub const POLICIES_IN_FORCE: &str = "policies in force";
+
 /// Every kind, in the order of the coverage.
 pub const KINDS: [SurveyKind; 15] = [
     kind("Node", "nodes", members::NODE, "pools, builds, taints, dates, and why pods are stuck"),

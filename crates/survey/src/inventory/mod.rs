@@ -17,7 +17,7 @@ mod strip;
 mod yaml;
 
 pub(crate) use constraints::{constraints_of, selected_labels};
-pub use kinds::{BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, SurveyKind, plural_of};
+pub use kinds::{BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, POLICIES_IN_FORCE, SurveyKind, plural_of};
 pub(crate) use kinds::{OTHER_TIMES, REPEATED, STATUSES};
 pub use reader::{InventoryReader, ReadInput};
 pub use records::{

@@ -15,6 +15,7 @@ rules! {
         code: "MUL802", name: "unknown-field", default: Warn,
         why: "kubectl rejects the object, and other clients lose the field",
         instead: "remove it, or write the name the field has",
+        about_whole: true,
     }
 
     /// a value that its field does not take

@@ -22,6 +22,7 @@ rules! {
         code: "MUL403", name: "host-process-mixed", default: Deny,
         why: "all containers of a pod are HostProcess containers, or none is",
         instead: "write hostProcess once, in the pod's securityContext.windowsOptions",
+        about_whole: true,
     }
 
     /// a HostProcess pod without hostNetwork
@@ -29,6 +30,7 @@ rules! {
         code: "MUL404", name: "host-process-network", default: Deny,
         why: "HostProcess containers have no network but the host's",
         instead: "write hostNetwork: true",
+        about_whole: true,
     }
 
     /// a HostProcess container that names no account of the host
@@ -36,6 +38,7 @@ rules! {
         code: "MUL405", name: "host-process-user", default: Warn,
         why: "HostProcess containers run as an account of the host",
         instead: r"write NT AUTHORITY\SYSTEM, NT AUTHORITY\Local service or NT AUTHORITY\NetworkService",
+        about_whole: true,
     }
 
     /// runAsNonRoot in a HostProcess pod
@@ -43,6 +46,7 @@ rules! {
         code: "MUL406", name: "host-process-non-root", default: Warn,
         why: "HostProcess containers have the rights of a host account",
         instead: "leave runAsNonRoot out",
+        about_whole: true,
     }
 
     /// runAsNonRoot together with runAsUserName ContainerAdministrator
@@ -58,6 +62,7 @@ rules! {
         code: "MUL408", name: "host-process-volume", default: Warn,
         why: "HostProcess containers cannot mount pipes and sockets",
         instead: "leave the volume out and open the path of the host",
+        about_whole: true,
     }
 
     /// the contents of a gMSA credential spec without its name

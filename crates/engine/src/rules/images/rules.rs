@@ -8,6 +8,7 @@ rules! {
         code: "MUL501", name: "no-common-build", default: Deny,
         why: "no Windows build runs all of its images",
         instead: "use tags of one Windows release for all containers",
+        about_whole: true,
     }
 
     /// no node of the cluster runs the pod's Windows build
@@ -15,6 +16,7 @@ rules! {
         code: "MUL502", name: "no-node-for-build", default: Warn,
         why: "no Windows node runs the build of its image",
         instead: "add nodes, or use a tag for one of these",
+        about_whole: true,
     }
 
     /// a Windows release that gets no security updates any more
@@ -36,6 +38,7 @@ rules! {
         code: "MUL505", name: "missing-os-version", default: Warn,
         why: "without os.version any node pulls it, and not every node can run it",
         instead: "write it with docker manifest annotate --os-version",
+        about_whole: true,
     }
 
     /// a HostProcess image whose index has no entry for a build of the nodes
@@ -43,6 +46,7 @@ rules! {
         code: "MUL506", name: "host-process-entry", default: Warn,
         why: "nodes of a build without an entry in its index cannot pull it",
         instead: "add an entry for that build, or keep the pod off those nodes",
+        about_whole: true,
     }
 
     /// a DaemonSet whose images do not run on all of its Windows nodes
@@ -50,6 +54,7 @@ rules! {
         code: "MUL507", name: "nodes-left-out", default: Warn,
         why: "an image for one Windows release does not run on nodes of every other one",
         instead: "use an index image with these releases, or one DaemonSet for each release",
+        about_whole: true,
     }
 
     /// a node selector for a Windows build that does not run the images
@@ -57,5 +62,6 @@ rules! {
         code: "MUL508", name: "selected-build", default: Warn,
         why: "no node that it selects runs its images",
         instead: "select a build that runs its images, or use tags for the selected build",
+        about_whole: true,
     }
 }

@@ -15,6 +15,7 @@ rules! {
         code: "MUL102", name: "mixed-os-containers", default: Warn,
         why: "all containers of a pod share one operating system",
         instead: "put them into two pods, or use images for one system",
+        about_whole: true,
     }
 
     /// windowsOptions on a pod that is placed on Linux
@@ -30,6 +31,7 @@ rules! {
         code: "MUL104", name: "image-for-other-os", default: Warn,
         why: "a node cannot run an image for another operating system",
         instead: "use an image for that system, or place the pod on the other",
+        about_whole: true,
     }
 
     /// the pod's label kubernetes.io/os names another operating system
@@ -53,6 +55,7 @@ rules! {
         code: "MUL107", name: "tolerates-everything", default: Warn,
         why: "it may land on nodes of either operating system: no taint keeps it off",
         instead: "add nodeSelector kubernetes.io/os: linux (or windows), or annotation mullion.dev/os: any",
+        about_whole: true,
     }
 
     /// no operating system is set, and Linux could not be assumed
@@ -60,6 +63,7 @@ rules! {
         code: "MUL108", name: "no-default", default: Warn,
         why: "no operating system is set, and Linux could not be assumed",
         instead: "add nodeSelector kubernetes.io/os: linux, or kubernetes.io/os: windows",
+        about_whole: true,
     }
 
     /// an operating system that Kubernetes does not know
@@ -74,6 +78,7 @@ rules! {
         code: "MUL110", name: "undone", default: Warn,
         why: "another webhook or policy removed it after Mullion had added it",
         instead: "have its configuration sort before mullion, or leave Windows pods alone",
+        about_whole: true,
         depends: Some("Warn; Deny if both `spec.os` and the nodeSelector were removed"),
     }
 
