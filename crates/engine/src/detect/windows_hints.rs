@@ -37,7 +37,8 @@ pub(crate) fn looks_windows(pod: &Pod<'_>) -> Option<Evidence> {
             let list = container.get(name).and_then(Value::as_array).into_iter().flatten();
             list.filter_map(Value::as_str)
         };
-        let shell = program_commands().find(|name| texts(name).next().is_some_and(is_windows_shell));
+        let shell = container.programs().find(|&(list, at)| texts(list).nth(at).is_some_and(is_windows_shell));
+        let shell = shell.map(|(list, _)| list);
         let path = program_commands().chain([ARGUMENTS]).find(|name| texts(name).any(is_windows_path));
         let mounts = container.get("/volumeMounts").and_then(Value::as_array).into_iter().flatten();
         let mount = mounts

@@ -5,7 +5,7 @@ pub const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", EPHEMERA
 
 /// Fields of a container with command lines, below the container.
 pub const COMMAND_LINES: [&str; 7] = [
-    "/command",
+    COMMAND,
     ARGUMENTS,
     "/livenessProbe/exec/command",
     "/readinessProbe/exec/command",
@@ -13,6 +13,9 @@ pub const COMMAND_LINES: [&str; 7] = [
     "/lifecycle/postStart/exec/command",
     "/lifecycle/preStop/exec/command",
 ];
+
+/// The one of them that the container starts with.
+pub const COMMAND: &str = "/command";
 
 /// The one of them that begins with no program, if the container has a command.
 pub const ARGUMENTS: &str = "/args";

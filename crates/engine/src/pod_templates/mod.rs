@@ -1,8 +1,8 @@
 //! Pod templates in objects of other kinds than those of Kubernetes: which kinds have some, and the pods that their
 //! controllers create from them.
 //!
-//! Such a pod is created by an operator and not by a built-in controller, so the webhook reviews it as a bare pod. For a
-//! file, [`template_pods()`] makes the same pod from the object, with the place in the object from which each part of it
+//! Most of these pods are created by an operator and not by a built-in controller, so the webhook reviews them as bare pods.
+//! Some operators create a workload of Kubernetes, whose template the webhook reviews too. For a file, [`template_pods()`] makes the same pod from the object, with the place in the object from which each part of it
 //! comes. What only the cluster has (a template in another object, a parameter) is unknown: it never decides, and an
 //! object that consists of it is not read. Imports `model` only.
 
@@ -10,6 +10,7 @@ mod argo;
 mod by_shape;
 mod expressions;
 mod knative;
+mod kruise;
 mod openshift;
 mod part;
 mod pod_builder;

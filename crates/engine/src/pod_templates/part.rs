@@ -123,10 +123,12 @@ impl Origins {
 }
 
 /// The member that identifies the items of a list when lists are merged (`patchMergeKey` in the types of
-/// k8s.io/api/core/v1); other lists replace each other.
+/// k8s.io/api/core/v1, and in those of Argo, whose tolerations have one); other lists replace each other, also the
+/// containers of a `containerSet`.
 fn merge_key(list: &str) -> Option<&'static str> {
     Some(match list {
-        "containers" | "initContainers" | "sidecars" | "volumes" | "env" | "imagePullSecrets" => "name",
+        "initContainers" | "sidecars" | "volumes" | "env" | "imagePullSecrets" => "name",
+        "tolerations" => "key",
         "volumeMounts" => "mountPath",
         "volumeDevices" => "devicePath",
         "ports" => "containerPort",

@@ -77,7 +77,12 @@ impl PodBuilder {
 
     /// Adds a container that the controller adds.
     pub(crate) fn push_added(&mut self, container: Value) {
-        if let Some(at) = self.push_value("containers", container) {
+        self.push_made("containers", container);
+    }
+
+    /// Adds an item that the controller adds to a list of the spec.
+    pub(crate) fn push_made(&mut self, list: &str, item: Value) {
+        if let Some(at) = self.push_value(list, item) {
             self.origins.note_added(&at);
         }
     }
@@ -96,6 +101,37 @@ impl PodBuilder {
             container.insert(name.to_owned(), value.value.clone());
             self.origins.note(&format!("/spec/containers/{at}/{name}"), value);
         }
+    }
+
+    /// Adds an item to a list of a container of the pod.
+    pub(crate) fn push_in_container(&mut self, at: usize, list: &str, item: &PlacedValue<'_>) {
+        let containers = self.spec.get_mut("containers").and_then(Value::as_array_mut);
+        let Some(Value::Object(container)) = containers.and_then(|containers| containers.get_mut(at)) else { return };
+        let items = container.entry(list).or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(items) = items {
+            self.origins.note(&format!("/spec/containers/{at}/{list}/{}", items.len()), item);
+            items.push(item.value.clone());
+        }
+    }
+
+    /// Sets a member of a container to a value that the controller makes.
+    pub(crate) fn set_made_in_container(&mut self, at: usize, name: &str, value: Value) {
+        let containers = self.spec.get_mut("containers").and_then(Value::as_array_mut);
+        if let Some(Value::Object(container)) = containers.and_then(|containers| containers.get_mut(at)) {
+            container.insert(name.to_owned(), value);
+            self.origins.note_added(&format!("/spec/containers/{at}/{name}"));
+        }
+    }
+
+    /// Sets a member of the spec to a value that the controller makes.
+    pub(crate) fn set_made(&mut self, name: &str, value: Value) {
+        self.spec.insert(name.to_owned(), value);
+        self.origins.note_added(&format!("/spec/{name}"));
+    }
+
+    /// A member of the spec.
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        self.spec.get(name).filter(|value| !value.is_null())
     }
 
     /// Makes a container of the pod privileged, as its controller does.

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::model::Os;
+use crate::model::names::OS_LABEL;
 use crate::pod_templates::part::PlacedValue;
 use crate::pod_templates::pod_builder::PodBuilder;
 use crate::pod_templates::pod_collector::PodCollector;
@@ -24,6 +26,10 @@ pub(crate) fn autoscaling_runner_set(object: &PlacedValue<'_>, pods: &mut PodCol
     let is_listener = |container: &Value| container.get("name").and_then(Value::as_str) == Some("listener");
     if !pod.items("containers").iter().any(is_listener) {
         pod.push_added(json!({"name": "listener"}));
+    }
+    if pod.get("nodeSelector").is_none() {
+        // Since chart 0.14.0.
+        pod.set_made("nodeSelector", json!({OS_LABEL: Os::Linux.name()}));
     }
     pods.add(&template, pod);
 }
@@ -89,11 +95,28 @@ pub(crate) fn runner(object: &PlacedValue<'_>, pods: &mut PodCollector) {
         pod.note_unknown("the image of the runner is a setting of the controller".to_owned());
     }
     let flag = |name: &str, default: bool| spec.value.get(name).and_then(Value::as_bool).unwrap_or(default);
-    let docker = flag("dockerEnabled", true) && spec.text("containerMode") != Some("kubernetes");
+    // In this mode jobs have pods of their own, and no Docker runs (`newPod`).
+    if spec.text("containerMode") == Some("kubernetes") {
+        return pods.add(object, pod);
+    }
+    // With SELinux options nothing is privileged.
+    let privileged = spec.at("/securityContext/seLinuxOptions").is_none();
     if flag("dockerdWithinRunnerContainer", false) {
-        pod.make_privileged(at);
-    } else if docker && position(&pod, "docker").is_none() {
-        pod.push_added(json!({"name": "docker", "image": "docker:dind", "securityContext": {"privileged": true}}));
+        if privileged {
+            pod.make_privileged(at);
+        }
+    } else if flag("dockerEnabled", true) {
+        match position(&pod, "docker") {
+            None => pod.push_added(
+                json!({"name": "docker", "image": "docker:dind", "securityContext": {"privileged": privileged}}),
+            ),
+            Some(at) => {
+                let own = pod.items("containers").get(at).and_then(|container| container.get("securityContext"));
+                if privileged && own.is_none() {
+                    pod.make_privileged(at);
+                }
+            }
+        }
     }
     pods.add(object, pod);
 }

@@ -4,7 +4,7 @@ use crate::pod_templates::expressions::Expressions;
 use crate::pod_templates::part::PlacedValue;
 use crate::pod_templates::pod_collector::PodCollector;
 use crate::pod_templates::template_kind::{TemplateKind, TemplateWrites, Templates};
-use crate::pod_templates::{argo, knative, openshift, runners, tekton};
+use crate::pod_templates::{argo, knative, kruise, openshift, runners, tekton};
 
 /// What most rows share: one complete pod template in `spec.template`, into which may be written.
 const TEMPLATE: TemplateKind = TemplateKind {
@@ -22,7 +22,7 @@ const TEMPLATE: TemplateKind = TemplateKind {
 const ARGO_PLACEMENT: &str = "`nodeSelector`, `affinity` and `tolerations` of the template, else of the steps or the DAG that calls it, else of \
     the workflow, each as a whole; `templateDefaults` first";
 const ARGO_PODS: &str = "each of `templates` with `container`, `script`, `containerSet`, `resource` or `data`, with its `initContainers` \
-    and `sidecars`, also `inline` ones";
+    and `sidecars`, also `inline` ones; one for all `http` and `plugin` templates";
 
 /// What the kinds of Argo Workflows share.
 const WORKFLOW: TemplateKind = TemplateKind {
@@ -39,6 +39,17 @@ const WORKFLOW: TemplateKind = TemplateKind {
     templates: Templates::Assembled(argo::workflow),
     expressions: Expressions::Argo,
     ..TEMPLATE
+};
+
+/// What templates of workflows share.
+const WORKFLOW_TEMPLATE: TemplateKind = TemplateKind {
+    placement: "as for a Workflow, whose own placement comes before that of the template; called by `templateRef`, only that of the template itself",
+    sources: &[
+        "https://argo-workflows.readthedocs.io/en/latest/workflow-templates/",
+        "https://github.com/argoproj/argo-workflows/blob/main/workflow/util/merge.go",
+    ],
+    templates: Templates::Assembled(argo::workflow_template),
+    ..WORKFLOW
 };
 
 /// What the kinds of Tekton share.
@@ -62,9 +73,12 @@ const RUN_WRITES: TemplateWrites = TemplateWrites::Never(
 /// What the kinds of Knative Serving share.
 const KNATIVE: TemplateKind = TemplateKind {
     groups: &["serving.knative.dev"],
-    placement: "that of the template; Knative rejects `nodeSelector`, `affinity` and `tolerations` unless their feature flags are enabled",
+    placement: "that of the template; Knative rejects `nodeSelector`, `affinity` and `tolerations` unless their feature flags are enabled, and `os` and `windowsOptions` always",
     writes: TemplateWrites::Never("Knative rejects placement unless its feature flags are enabled in the cluster"),
-    sources: &["https://knative.dev/docs/serving/configuration/feature-flags/"],
+    sources: &[
+        "https://knative.dev/docs/serving/configuration/feature-flags/",
+        "https://github.com/knative/serving/blob/main/pkg/apis/serving/fieldmask.go",
+    ],
     templates: Templates::Assembled(knative::service),
     ..TEMPLATE
 };
@@ -81,7 +95,7 @@ const RUNNER: TemplateKind = TemplateKind {
     placement: "that of the runner's spec",
     writes: TemplateWrites::Never("the controller puts the pod together from a runner's spec"),
     sources: &[
-        "https://github.com/actions/actions-runner-controller/blob/master/docs/detailed-docs.md",
+        "https://github.com/actions/actions-runner-controller/blob/master/docs/deploying-alternative-runners.md",
         "https://github.com/actions/actions-runner-controller/blob/master/controllers/actions.summerwind.net/runner_controller.go",
     ],
     templates: Templates::Assembled(runners::runner_template),
@@ -109,11 +123,13 @@ const KRUISE: TemplateKind = TemplateKind {
     ..TEMPLATE
 };
 
+const EVERY_NODE: &str = "that of the template; the controller creates a pod for each node that fits, and binds it";
+
 /// Every kind with pod templates that is not one of Kubernetes.
 pub static TEMPLATE_KINDS: &[TemplateKind] = &[
     TemplateKind { kind: "Workflow", ..WORKFLOW },
-    TemplateKind { kind: "WorkflowTemplate", ..WORKFLOW },
-    TemplateKind { kind: "ClusterWorkflowTemplate", ..WORKFLOW },
+    TemplateKind { kind: "WorkflowTemplate", ..WORKFLOW_TEMPLATE },
+    TemplateKind { kind: "ClusterWorkflowTemplate", ..WORKFLOW_TEMPLATE },
     TemplateKind { kind: "CronWorkflow", templates: Templates::Assembled(argo::cron_workflow), ..WORKFLOW },
     TemplateKind {
         groups: &["argoproj.io"],
@@ -169,7 +185,7 @@ pub static TEMPLATE_KINDS: &[TemplateKind] = &[
         groups: &["actions.github.com"],
         kind: "AutoscalingRunnerSet",
         pods: "`spec.template`; the listener with `spec.listenerTemplate`, which is a Linux pod",
-        placement: "that of each template",
+        placement: "that of each template; a listener without `nodeSelector` gets Linux",
         sources: SCALE_SETS,
         templates: Templates::Assembled(runners::autoscaling_runner_set),
         ..TEMPLATE
@@ -211,16 +227,44 @@ pub static TEMPLATE_KINDS: &[TemplateKind] = &[
     },
     TemplateKind {
         kind: "DaemonSet",
-        sources: &["https://openkruise.io/docs/user-manuals/advanceddaemonset"],
+        placement: EVERY_NODE,
+        sources: &[
+            "https://openkruise.io/docs/user-manuals/advanceddaemonset",
+            "https://github.com/openkruise/kruise/blob/master/pkg/controller/daemonset/daemonset_controller.go",
+        ],
+        templates: Templates::Assembled(kruise::pod_of_each_node),
         ..KRUISE
     },
-    TemplateKind { kind: "BroadcastJob", sources: &["https://openkruise.io/docs/user-manuals/broadcastjob"], ..KRUISE },
+    TemplateKind {
+        kind: "BroadcastJob",
+        placement: EVERY_NODE,
+        sources: &[
+            "https://openkruise.io/docs/user-manuals/broadcastjob",
+            "https://github.com/openkruise/kruise/blob/master/pkg/controller/broadcastjob/broadcastjob_controller.go",
+        ],
+        templates: Templates::Assembled(kruise::pod_of_each_node),
+        ..KRUISE
+    },
+    TemplateKind {
+        kind: "UnitedDeployment",
+        pods: "`spec.template.*.spec.template`, once for each of `spec.topology.subsets`",
+        placement: "that of the template, and `nodeSelectorTerm` and `tolerations` of the subset",
+        writes: TemplateWrites::Never("each subset adds a placement of its own"),
+        sources: &[
+            "https://openkruise.io/docs/user-manuals/uniteddeployment",
+            "https://github.com/openkruise/kruise/blob/master/pkg/controller/uniteddeployment/adapter/adapter_util.go",
+        ],
+        templates: Templates::Assembled(kruise::united_deployment),
+        ..KRUISE
+    },
     TemplateKind {
         groups: &["apps.openshift.io", ""],
         kind: "DeploymentConfig",
-        placement: "that of the template; image change triggers set images in the cluster",
+        pods: "`spec.template`, and `execNewPod` of each hook of the strategy",
+        placement: "that of the template; a hook has only its `nodeSelector`; the Linux pod that rolls out has its `nodeSelector` and `tolerations`; image change triggers set images in the cluster",
         sources: &[
             "https://docs.openshift.com/container-platform/latest/applications/deployments/what-deployments-are.html",
+            "https://github.com/openshift/oc/blob/master/pkg/cli/deployer/strategy/support/lifecycle.go",
         ],
         templates: Templates::Assembled(openshift::deployment_config),
         ..TEMPLATE
@@ -248,12 +292,13 @@ pub static TEMPLATE_KINDS: &[TemplateKind] = &[
 
 /// A Rollout has a template or names another object that has it.
 fn rollout(object: &PlacedValue<'_>, pods: &mut PodCollector) {
-    match (object.at("/spec/template"), object.at("/spec/workloadRef")) {
-        (Some(template), _) => pods.add_template(&template),
-        (None, Some(reference)) => {
+    match (object.at("/spec/workloadRef"), object.at("/spec/template")) {
+        // Its own template is empty then.
+        (Some(reference), _) => {
             let (kind, name) = (reference.text("kind").unwrap_or_default(), reference.text("name").unwrap_or_default());
             pods.note_unread(&reference, &format!("its pod template is that of {kind} {name}"));
         }
+        (None, Some(template)) => pods.add_template(&template),
         (None, None) => pods.note_unread(object, "it has no spec.template"),
     }
 }

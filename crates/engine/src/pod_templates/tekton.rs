@@ -4,15 +4,19 @@
 //! The placement of the pod is the `podTemplate` of the run; a Task and a Pipeline have none. The fields of the template of
 //! a single task come before those for all tasks (`MergePodTemplateWithDefault`, pkg/apis/pipeline/pod/template.go). The
 //! init containers that the controller adds are not part of the pod here, because their images depend on the controller.
+//! Labels and annotations of a single task come before those of the run, and these before those of the task
+//! (pkg/reconciler/pipelinerun/pipelinerun.go).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
 
 use crate::pod_templates::part::{Origins, PlacedValue, merge};
 use crate::pod_templates::pod_builder::PodBuilder;
 use crate::pod_templates::pod_collector::PodCollector;
 
 /// Members of `podTemplate` that become members of the pod's spec; `volumes` are added to those of the task.
-const POD_TEMPLATE: [&str; 15] = [
+const POD_TEMPLATE: [&str; 16] = [
     "nodeSelector",
     "tolerations",
     "affinity",
@@ -27,6 +31,7 @@ const POD_TEMPLATE: [&str; 15] = [
     "imagePullSecrets",
     "hostAliases",
     "hostNetwork",
+    "hostUsers",
     "topologySpreadConstraints",
 ];
 
@@ -47,21 +52,29 @@ const BESIDE_CONTAINER: [&str; 13] = [
     "restartPolicy",
 ];
 
+/// Why the pod of a task without its run is known in part only.
+const PLACED_BY_RUN: &str = "its placement is that of the run";
+
+/// How the script of a step for Windows begins (`convertScripts`, pkg/pod/script.go); the interpreter follows.
+const WINDOWS_SCRIPT: &str = "#!win";
+
+/// The image of the container that writes such scripts (`shell-image-win`, config/controller.yaml).
+const WINDOWS_SCRIPT_IMAGE: &str = "mcr.microsoft.com/powershell:nanoserver";
+
 /// `Task` and `ClusterTask`.
 pub(crate) fn task(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     match object.member("spec") {
-        Some(spec) => TaskPod { object, pod_templates: &[] }.add(&spec, pods),
+        Some(spec) => TaskPod { object, run: None, own: None }.add(&spec, pods),
         None => pods.note_unread(object, "it has no spec"),
     }
 }
 
 /// `TaskRun`.
 pub(crate) fn task_run(object: &PlacedValue<'_>, pods: &mut PodCollector) {
-    let pod_template = object.at("/spec/podTemplate");
     match (object.at("/spec/taskSpec"), object.at("/spec/taskRef")) {
         (Some(spec), _) => {
-            let pod_templates: Vec<PlacedValue<'_>> = pod_template.into_iter().collect();
-            TaskPod { object, pod_templates: &pod_templates }.add(&spec, pods);
+            TaskPod { object, run: Some(&TaskPlacement::of(object.at("/spec/podTemplate"))), own: None }
+                .add(&spec, pods);
         }
         (None, Some(reference)) => note_reference(&reference, "Task", pods),
         (None, None) => pods.note_unread(object, "it has no spec.taskSpec"),
@@ -71,7 +84,7 @@ pub(crate) fn task_run(object: &PlacedValue<'_>, pods: &mut PodCollector) {
 /// `Pipeline`.
 pub(crate) fn pipeline(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     match object.member("spec") {
-        Some(spec) => PipelinePods { object, all: &[], own: &BTreeMap::new() }.add(&spec, pods),
+        Some(spec) => PipelinePods { object, run: None, own: &BTreeMap::new() }.add(&spec, pods),
         None => pods.note_unread(object, "it has no spec"),
     }
 }
@@ -80,14 +93,15 @@ pub(crate) fn pipeline(object: &PlacedValue<'_>, pods: &mut PodCollector) {
 /// `podTemplate`.
 pub(crate) fn pipeline_run(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     let all = object.at("/spec/taskRunTemplate/podTemplate").or_else(|| object.at("/spec/podTemplate"));
-    let all: Vec<PlacedValue<'_>> = all.into_iter().collect();
     let runs = object.at("/spec/taskRunSpecs").into_iter().flat_map(|runs| runs.items());
     let own = runs.filter_map(|run| {
-        let template = run.member("podTemplate").or_else(|| run.member("taskPodTemplate"))?;
-        Some((run.text("pipelineTaskName")?, template))
+        let pod_template = run.member("podTemplate").or_else(|| run.member("taskPodTemplate"));
+        Some((run.text("pipelineTaskName")?, TaskPlacement { pod_template, metadata: run.member("metadata") }))
     });
     match (object.at("/spec/pipelineSpec"), object.at("/spec/pipelineRef")) {
-        (Some(spec), _) => PipelinePods { object, all: &all, own: &own.collect() }.add(&spec, pods),
+        (Some(spec), _) => {
+            PipelinePods { object, run: Some(&TaskPlacement::of(all)), own: &own.collect() }.add(&spec, pods)
+        }
         (None, Some(reference)) => note_reference(&reference, "Pipeline", pods),
         (None, None) => pods.note_unread(object, "it has no spec.pipelineSpec"),
     }
@@ -98,14 +112,27 @@ fn note_reference(reference: &PlacedValue<'_>, kind: &str, pods: &mut PodCollect
     pods.note_unread(reference, &format!("it is the {kind} {name} in the cluster"));
 }
 
+/// What a run sets for all tasks, or for one.
+#[derive(Debug)]
+struct TaskPlacement<'a> {
+    pod_template: Option<PlacedValue<'a>>,
+    metadata: Option<PlacedValue<'a>>,
+}
+
+impl<'a> TaskPlacement<'a> {
+    fn of(pod_template: Option<PlacedValue<'a>>) -> Self {
+        Self { pod_template, metadata: None }
+    }
+}
+
 /// The pods of a pipeline.
 struct PipelinePods<'p, 'a> {
     /// The object whose labels and annotations the pods get.
     object: &'p PlacedValue<'a>,
-    /// The pod template for all tasks, if there is one.
-    all: &'p [PlacedValue<'a>],
-    /// Those of single tasks, by name.
-    own: &'p BTreeMap<&'p str, PlacedValue<'a>>,
+    /// What the run sets for all tasks; `None` without a run.
+    run: Option<&'p TaskPlacement<'a>>,
+    /// What it sets for single tasks, by name.
+    own: &'p BTreeMap<&'p str, TaskPlacement<'a>>,
 }
 
 impl PipelinePods<'_, '_> {
@@ -130,8 +157,7 @@ impl PipelinePods<'_, '_> {
     fn add_task(&self, task: &PlacedValue<'_>, pods: &mut PodCollector) {
         if let Some(spec) = task.member("taskSpec") {
             let own = task.text("name").and_then(|name| self.own.get(name));
-            let pod_templates: Vec<PlacedValue<'_>> = own.into_iter().chain(self.all).cloned().collect();
-            return TaskPod { object: self.object, pod_templates: &pod_templates }.add(&spec, pods);
+            return TaskPod { object: self.object, run: self.run, own }.add(&spec, pods);
         }
         let references = [("taskRef", "Task"), ("pipelineRef", "Pipeline")];
         let reference = references.into_iter().find_map(|(name, kind)| Some((task.member(name)?, kind)));
@@ -147,8 +173,10 @@ impl PipelinePods<'_, '_> {
 struct TaskPod<'t, 'a> {
     /// The object whose labels and annotations the pod gets.
     object: &'t PlacedValue<'a>,
-    /// The pod templates of the run: a field is that of the first that sets it.
-    pod_templates: &'t [PlacedValue<'a>],
+    /// What the run sets for all tasks; `None` without a run.
+    run: Option<&'t TaskPlacement<'a>>,
+    /// What it sets for this task.
+    own: Option<&'t TaskPlacement<'a>>,
 }
 
 impl TaskPod<'_, '_> {
@@ -157,14 +185,21 @@ impl TaskPod<'_, '_> {
             return pods.note_unread(task, "it has no list of steps");
         };
         let mut pod = PodBuilder::default();
-        pod.add_metadata(self.object.member("metadata").as_ref());
+        if self.run.is_none() {
+            pod.note_unknown(PLACED_BY_RUN.to_owned());
+        }
         pod.add_metadata(task.member("metadata").as_ref());
+        pod.add_metadata(self.object.member("metadata").as_ref());
+        pod.add_metadata(self.own.and_then(|own| own.metadata.as_ref()));
         let template = task.member("stepTemplate");
         for step in steps.items() {
-            if let Some(reference) = step.member("ref") {
-                note_reference(&reference, "StepAction", pods);
+            let reference = step.member("ref");
+            if let Some(reference) = &reference {
+                note_reference(reference, "StepAction", pods);
+                pod.note_unknown("a step is that of a StepAction in the cluster".to_owned());
             }
-            match &template {
+            // A step of a StepAction is merged when its image is known.
+            match template.as_ref().filter(|_| reference.is_none()) {
                 None => push(&mut pod, &step),
                 Some(template) => {
                     let mut origins = Origins::default();
@@ -175,12 +210,23 @@ impl TaskPod<'_, '_> {
         }
         let sidecars = task.member("sidecars").into_iter().flat_map(|sidecars| sidecars.items());
         sidecars.for_each(|sidecar| push(&mut pod, &sidecar));
+        let layers: Vec<&PlacedValue<'_>> =
+            [self.own, self.run].into_iter().flatten().filter_map(|layer| layer.pod_template.as_ref()).collect();
         for name in POD_TEMPLATE {
-            pod.set(name, self.pod_templates.iter().find_map(|template| template.member(name)).as_ref());
+            let mut fields = layers.iter().filter_map(|layer| layer.member(name));
+            let field = match name {
+                // The host network is used if any of them requires it.
+                "hostNetwork" => fields.clone().find(|field| field.value == true).or_else(|| fields.next()),
+                _ => fields.find(|field| field.value != ""),
+            };
+            pod.set(name, field.as_ref());
         }
-        let volumes = self.pod_templates.iter().find_map(|template| template.member("volumes"));
-        for list in task.member("volumes").into_iter().chain(volumes) {
-            list.items().for_each(|volume| pod.push("volumes", &volume, &[]));
+        let lists = task.member("volumes").into_iter().chain(layers.iter().filter_map(|layer| layer.member("volumes")));
+        let mut names = BTreeSet::new();
+        for volume in lists.flat_map(|list| list.items()) {
+            if volume.text("name").is_none_or(|name| names.insert(name)) {
+                pod.push("volumes", &volume, &[]);
+            }
         }
         pods.add(task, pod);
     }
@@ -189,6 +235,18 @@ impl TaskPod<'_, '_> {
 fn push(pod: &mut PodBuilder, step: &PlacedValue<'_>) {
     pod.push("containers", step, &BESIDE_CONTAINER);
     let at = pod.items("containers").len().saturating_sub(1);
+    if let Some(script) = step.member("script")
+        && let Some(line) = script.value.as_str().and_then(|text| text.trim_start().strip_prefix(WINDOWS_SCRIPT))
+    {
+        let interpreter = line.lines().next().unwrap_or_default().split_whitespace().next().unwrap_or("cmd");
+        pod.set_made_in_container(at, "command", json!([interpreter]));
+        if pod.items("initContainers").is_empty() {
+            // Its resources are a setting of the controller.
+            let resources = json!({"limits": {"memory": "256Mi"}});
+            let container = json!({"name": "place-scripts", "image": WINDOWS_SCRIPT_IMAGE, "resources": resources});
+            pod.push_made("initContainers", container);
+        }
+    }
     match step.member("computeResources") {
         Some(resources) => pod.set_in_container(at, "resources", Some(&resources)),
         // `v1beta1` calls them `resources`.

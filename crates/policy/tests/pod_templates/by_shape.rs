@@ -63,7 +63,7 @@ fn patterns_of_policies_are_no_pods() {
     ] {
         assert_eq!(sites(api_version, kind, &object), [""; 0], "{api_version} {kind}");
     }
-    for (api_version, kind) in [("notkyverno.io/v1", "Policy"), ("apps.kruise.io/v1alpha1", "UnitedDeployment")] {
+    for (api_version, kind) in [("notkyverno.io/v1", "Policy"), ("apps.kruise.io/v1alpha1", "AdvancedCronJob")] {
         assert_eq!(sites(api_version, kind, &object).len(), 1, "{api_version} {kind}");
     }
     assert!(PATTERN_GROUPS.iter().all(|row| !row.source.is_empty() && !row.contents.is_empty()));

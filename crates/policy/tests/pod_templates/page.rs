@@ -18,7 +18,7 @@ Pod, PodTemplate, ReplicationController, ReplicaSet, Deployment, StatefulSet, Da
 
 ## Kinds of operators
 
-The webhook does not see these objects. It sees the pods that their controllers create, and reviews them as bare pods. For a file, the commands make the same pods from the object and review them the same way. Findings are at the lines of the object. A field that several pods of an object get from
+The webhook does not see these objects. It sees the pods that their controllers create, and reviews them as bare pods. Some controllers create a workload of Kubernetes instead (Rollout, ScaledJob, JobSet, DeploymentConfig, UnitedDeployment, the kinds of Knative), whose pod template the webhook reviews too. For a file, the commands make the same pods from the object and review them the same way. Findings are at the lines of the object. A field that several pods of an object get from
 one place is reported once.
 
 - `check` counts each pod as one workload.

@@ -3,11 +3,12 @@
 use serde_json::Value;
 
 use crate::model::Edit;
+use crate::model::pod_view::Container;
 use crate::model::settings::Action;
 use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
-use crate::rules::linux_only::openshift;
 use crate::rules::linux_only::table::{FIELDS, HostProcess, LinuxOnlyField, ValueGrade};
+use crate::rules::linux_only::{controller_users, openshift};
 use crate::rules::rule::{OTHERS, Rule};
 
 /// Findings about Linux-only fields of a Windows pod.
@@ -18,12 +19,12 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
             && let Some(pointer) = field.pod
             && let Some((value, grade)) = cx.input.pod.get(pointer).and_then(|value| Some((value, grade(value)?)))
         {
-            out.push(found(field, grade, value, cx.input.pod.at(pointer), cx));
+            out.push(found(field, grade, value, cx.input.pod.at(pointer), None, cx));
         }
         let Some(below) = field.container else { continue };
         for container in cx.containers() {
             if let Some((value, grade)) = container.get(below).and_then(|v| Some((v, grade(v)?))) {
-                out.push(found(field, grade, value, cx.at(&container, below), cx));
+                out.push(found(field, grade, value, cx.at(&container, below), Some(container), cx));
             }
         }
     }
@@ -34,11 +35,13 @@ fn found(
     grade: ValueGrade,
     value: &Value,
     pointer: String,
+    container: Option<Container<'_>>,
     cx: &WorkloadContext<'_>,
 ) -> Finding {
     let pod = &cx.input.pod;
     let rule = &field.rule;
-    let stamped = openshift::stamped(rule.name, value, pod, cx.input.namespace);
+    let stamped = openshift::stamped(rule.name, value, pod, cx.input.namespace)
+        || controller_users::is_of_a_controller(rule.name, value, container, pod);
     let grade = if stamped { ValueGrade::Soft } else { grade };
     let by_grade = match grade {
         ValueGrade::Fine | ValueGrade::Harmless | ValueGrade::Soft => Action::Repair,
@@ -46,8 +49,8 @@ fn found(
     };
     let mut finding = cx.finding(rule, pointer, rule.why);
     let by_policy = cx.action(rule, by_grade);
-    // A policy's action is for values with an effect. A value that is harmless, or that the cluster sets on every pod,
-    // is repaired unless the policy exempts from the whole rule.
+    // A policy's action is for values with an effect. A value that is harmless, or that the cluster or a controller sets
+    // on every pod, is repaired unless the policy exempts from the whole rule.
     finding.action = if (grade == ValueGrade::Harmless || stamped) && by_policy != Action::Allow {
         Action::Repair
     } else {

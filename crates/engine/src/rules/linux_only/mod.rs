@@ -2,6 +2,7 @@
 
 pub(crate) mod app_armor;
 pub(crate) mod check;
+mod controller_users;
 mod openshift;
 pub(crate) mod table;
 

@@ -2,7 +2,7 @@
 
 use crate::model::Os;
 use crate::model::image::ImageOs;
-use crate::model::names::{ARGUMENTS, program_commands};
+use crate::model::names::{ARGUMENTS, COMMAND, COMMAND_LINES};
 use crate::model::pod_view::Container;
 use crate::model::text::shown;
 use crate::place::WorkloadContext;
@@ -53,25 +53,28 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     }
     for image in checked_images(cx).filter(|image| image.facts.os == ImageOs::Windows) {
         let container = &image.container;
-        // Without a command, the first argument is the program, unless the image has an entry point.
-        let arguments_begin_with_program = container.items("/command").is_empty();
-        for list in program_commands() {
-            out.extend(in_list(container, list, true, cx, rule));
+        let mut programs: Vec<_> = container.programs().collect();
+        if container.items(COMMAND).is_empty() {
+            // The first argument is the program, unless the image has an entry point.
+            programs.push((ARGUMENTS, 0));
         }
-        out.extend(in_list(container, ARGUMENTS, arguments_begin_with_program, cx, rule));
+        for list in COMMAND_LINES {
+            let program_at = programs.iter().find(|(other, _)| *other == list).map(|(_, at)| *at);
+            out.extend(in_list(container, list, program_at, cx, rule));
+        }
     }
 }
 
 fn in_list(
     container: &Container<'_>,
     list: &str,
-    begins_with_program: bool,
+    program_at: Option<usize>,
     cx: &WorkloadContext<'_>,
     rule: &'static Rule,
 ) -> Option<Finding> {
     let words = container.items(list).iter().enumerate().filter_map(|(at, word)| Some((at, word.as_str()?)));
     let mut found = words.filter_map(|(at, word)| {
-        let program = if at == 0 && begins_with_program { instead_of_program(word) } else { None };
+        let program = if Some(at) == program_at { instead_of_program(word) } else { None };
         let program = program.map(|instead| {
             (format!("no Windows base image contains {}", shown(word)), format!("unless the image has it, {instead}"))
         });
