@@ -323,8 +323,9 @@ impl<'a> Report<'a> {
         let mut findings = Vec::new();
         // Nothing is repaired in an object that is denied.
         let denied = reviewed.findings.iter().any(|result| result.action == Action::Deny);
-        for FindingResult { finding, action, would_deny, .. } in &reviewed.findings {
-            let action = if *would_deny { Action::Deny } else { *action };
+        for result in &reviewed.findings {
+            let FindingResult { finding, would_deny, .. } = result;
+            let action = if *would_deny { Action::Deny } else { result.action };
             let silent = finding.is_silent_repair(action);
             if silent && denied {
                 continue;
@@ -336,11 +337,15 @@ impl<'a> Report<'a> {
             }
             let place = reviewed.place(finding);
             findings.push(ReportedFinding {
-                record: FindingRecord { audit: *would_deny, ..FindingRecord::new(finding, action, Some(place)) },
+                record: FindingRecord {
+                    audit: *would_deny || result.would_deny_pods,
+                    pods_denied: pods_outcome(result).map(|_| true),
+                    ..FindingRecord::new(finding, action, Some(place))
+                },
                 template: reviewed.workload.helm_template(reviewed.file),
                 place,
-                remark: reviewed.remark(finding, action),
-                diagnostic: reviewed.message(finding, action),
+                remark: reviewed.remark(result, action),
+                diagnostic: reviewed.message(result, action),
             });
         }
         let reported = ReportedWorkload {
@@ -402,6 +407,15 @@ fn windows_reason(decision: &OsDecision, metadata: &str) -> Option<String> {
     })
 }
 
+/// What Mullion does to the pods of a template that it admits, because of a finding in it; `None` for nothing.
+fn pods_outcome(result: &FindingResult) -> Option<&'static str> {
+    match result {
+        FindingResult { would_deny_pods: true, .. } => Some("Mullion would deny its pods, without mode: Audit"),
+        FindingResult { denies_pods: true, action: Action::Warn, .. } => Some("Mullion denies its pods"),
+        _ => None,
+    }
+}
+
 impl ReviewedWorkload<'_> {
     /// The operating system and the changes, followed by an empty line; nothing for a workload that stays unchanged.
     fn change_lines(&self, changes: &WorkloadChanges) -> Vec<String> {
@@ -428,8 +442,12 @@ impl ReviewedWorkload<'_> {
         }
     }
 
-    /// What Mullion does about a finding; empty for a denial, and for a finding that it only reports.
-    fn outcome_remark(&self, action: Action) -> &'static str {
+    /// What Mullion does about a finding; empty for a denial, and for a finding that it only reports. `action`: that which
+    /// is reported.
+    fn outcome_remark(&self, result: &FindingResult, action: Action) -> &'static str {
+        if let Some(outcome) = pods_outcome(result) {
+            return outcome;
+        }
         match (action, self.review.settings.mode) {
             (Action::Deny, Mode::Audit) => "Mullion would deny this, without mode: Audit",
             (Action::Repair, Mode::Audit) => "Mullion would repair this",
@@ -446,14 +464,14 @@ impl ReviewedWorkload<'_> {
     }
 
     /// The text that formats without notes add to a finding.
-    fn remark(&self, finding: &Finding, action: Action) -> String {
-        let softened = self.softened.reason(finding, action);
-        let remark = self.windows_reason(finding, action).or(softened).unwrap_or_else(|| self.outcome_remark(action));
-        match self.template_note() {
-            Some(note) if remark.is_empty() => note,
-            Some(note) => format!("{remark}; {note}"),
-            None => remark.to_owned(),
-        }
+    fn remark(&self, result: &FindingResult, action: Action) -> String {
+        let finding = &result.finding;
+        let reason = self.windows_reason(finding, action).or(self.softened.reason(finding, action));
+        let outcome = self.outcome_remark(result, action);
+        let pods = pods_outcome(result).filter(|_| reason.is_some());
+        let remarks = [Some(reason.unwrap_or(outcome)), pods].into_iter().flatten().map(str::to_owned);
+        let remarks: Vec<String> = remarks.chain(self.template_note()).filter(|remark| !remark.is_empty()).collect();
+        remarks.join("; ")
     }
 
     /// The template of Helm that contains the mistake.
@@ -461,13 +479,14 @@ impl ReviewedWorkload<'_> {
         self.workload.helm_template(self.file).map(|template| format!("rendered from {template}"))
     }
 
-    fn message<'a>(&'a self, finding: &'a Finding, action: Action) -> Diagnostic<'a> {
+    fn message<'a>(&'a self, result: &'a FindingResult, action: Action) -> Diagnostic<'a> {
+        let finding = &result.finding;
         Diagnostic {
             severity: action.into(),
             code: Some(finding.code),
             title: format!("{}: {}", finding.rule, finding.message),
             place: self.file.place(self.workload.span_of(&finding.pointer)),
-            label: self.outcome_remark(action).to_owned(),
+            label: self.outcome_remark(result, action).to_owned(),
             related: None,
             notes: [format!("{}: {}", self.name, finding.path)]
                 .into_iter()

@@ -51,6 +51,7 @@ mod time_limit;
 mod version;
 mod webhook_configurations;
 mod withdraw;
+mod workload_statement;
 
 pub use check::{CheckArgs, FailOnFinding};
 pub use cluster_arguments::ClusterArguments;

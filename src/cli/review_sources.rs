@@ -1,19 +1,23 @@
 //! Policies, a cluster snapshot and registered webhooks: the input of a review besides the workload.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
 use mullion_engine::admission::Review;
 use mullion_engine::model::ReviewRequest;
-use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::cluster::{ClusterSnapshot, Nodes};
 use mullion_policy::PolicySet;
+use mullion_snapshot::dump::LoadedDump;
 use mullion_snapshot::{dump, objects};
+use mullion_survey::report::{Coverage, KindCount};
 
 use crate::cli::documents::{ClassifiedObject, ManifestFile, ManifestWorkload, ParsedDocument};
 use crate::cli::input::read_file;
 use crate::cli::live::{LiveFacts, Registration, WebhookCall};
 use crate::cli::policy_files::PolicySelection;
+use crate::cli::workload_statement::WorkloadStatement;
 use crate::report::{ReviewNotes, no_default, not_reviewed};
 
 /// Arguments that name policies and a cluster snapshot.
@@ -34,8 +38,10 @@ pub(crate) struct ReviewSources {
     pub(crate) policies: PolicySet,
     /// The snapshot of the file, with the namespaces and RuntimeClasses of the input.
     pub(crate) snapshot: ClusterSnapshot,
-    /// The webhooks that are registered in the cluster; `None` if they were not read.
+    /// The webhooks that are registered in the cluster; `None` without a cluster, or if it has none.
     pub(crate) registration: Option<Registration>,
+    /// What was read of the cluster, or is in the file of its snapshot; `None` without both.
+    pub(crate) coverage: Option<Coverage>,
 }
 
 /// The request that creates a workload of the input.
@@ -59,12 +65,15 @@ impl ReviewSourceArgs {
         selection: &PolicySelection,
         live: Option<LiveFacts>,
     ) -> anyhow::Result<ReviewSources> {
-        let LiveFacts { snapshot, policies, registration, .. } = live.unwrap_or_default();
-        let mut snapshot = match &self.snapshot {
-            None => snapshot,
+        let is_live = live.is_some();
+        let LiveFacts { snapshot, policies, registration, coverage, .. } = live.unwrap_or_default();
+        let (mut snapshot, coverage) = match &self.snapshot {
+            None => (snapshot, is_live.then_some(coverage)),
             Some(path) => {
                 let (name, bytes) = read_snapshot_file(path)?;
-                dump::from_text(&name, &bytes)?
+                let loaded = dump::load(&name, &bytes)?;
+                let coverage = coverage_of(&loaded);
+                (loaded.snapshot, Some(coverage))
             }
         };
         let policies = match policies {
@@ -88,7 +97,7 @@ impl ReviewSourceArgs {
                 }
             }
         }
-        Ok(ReviewSources { policies, snapshot, registration })
+        Ok(ReviewSources { policies, snapshot, registration, coverage })
     }
 }
 
@@ -104,13 +113,19 @@ impl ReviewSources {
         Creation { request: ReviewRequest { is_called, ..request }, call }
     }
 
+    /// Why a kind of statement is not known, or known in part, if a cluster was named.
+    pub(crate) fn not_known(&self, statement: WorkloadStatement) -> Option<String> {
+        self.coverage.as_ref().and_then(|coverage| statement.not_known(coverage))
+    }
+
     /// What explains the review of a request.
     pub(crate) fn notes(&self, creation: &Creation<'_>, review: &Review) -> ReviewNotes {
         let not_reviewed = creation.not_reviewed(review);
         let not_known = match &creation.call {
-            WebhookCall::Unknown(why) if not_reviewed.is_none() => Some(why.clone()),
-            _ => None,
+            WebhookCall::Unknown(why) => Some(why.clone()),
+            _ => self.not_known(WorkloadStatement::Review).filter(|_| review.namespace_unknown),
         };
+        let not_known = not_known.filter(|_| not_reviewed.is_none());
         let no_default = no_default(review, &self.snapshot, &self.policies);
         ReviewNotes { review_not_known: not_known, not_reviewed, no_default, only_warns: None }
     }
@@ -125,6 +140,19 @@ impl Creation<'_> {
         };
         not_reviewed(review, &self.request.workload, not_called)
     }
+}
+
+/// The lists in a snapshot file.
+fn coverage_of(dump: &LoadedDump) -> Coverage {
+    let LoadedDump { snapshot, has_namespaces, .. } = dump;
+    let lists = [
+        ("nodes", snapshot.nodes.as_ref().map(Nodes::len)),
+        ("runtimeclasses", snapshot.runtime_classes.as_ref().map(BTreeMap::len)),
+        ("namespaces", has_namespaces.then(|| snapshot.namespaces.len())),
+    ];
+    let read =
+        lists.into_iter().filter_map(|(kind, objects)| Some(KindCount { kind: kind.to_owned(), objects: objects? }));
+    Coverage { read: read.collect(), unread: Vec::new() }
 }
 
 /// The name and the bytes of a snapshot file.

@@ -98,7 +98,7 @@ impl TemplateWorkload<'_> {
         self.place_finding(&mut result.finding);
         if self.only_warns(settings) {
             result.action = result.action.min(Action::Warn);
-            (result.denies_pods, result.would_deny) = (false, false);
+            (result.denies_pods, result.would_deny, result.would_deny_pods) = (false, false, false);
         }
     }
 

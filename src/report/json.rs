@@ -126,10 +126,10 @@ pub(crate) struct FindingRecord<'a> {
     pub action: Action,
     #[serde(flatten)]
     pub place: Option<FindingPlace<'a>>,
-    /// Whether the template is admitted and its pods are denied; only if two decisions are compared.
+    /// Whether the template is admitted and its pods are denied; absent if not, unless two decisions are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pods_denied: Option<bool>,
-    /// Whether `mode: Audit` leaves out the denial; absent if not.
+    /// Whether `mode: Audit` leaves out the denial of the object, or of its pods; absent if not.
     #[serde(skip_serializing_if = "Not::not")]
     pub audit: bool,
     /// Whether it is a silent repair, which other formats leave out; absent if it is not.

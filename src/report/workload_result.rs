@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mullion_engine::admission::{
     Endpoint, RequestCategory, Review, denies_its_pods, effective_action, find_nodes, respond_in_full, review_pods,
-    would_be_denied,
+    would_be_denied, would_deny_its_pods,
 };
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::json_pointer::field_path;
@@ -60,6 +60,8 @@ pub struct FindingResult {
     pub denies_pods: bool,
     /// Whether it would be denied without `mode: Audit`. The action is then [`Action::Warn`].
     pub would_deny: bool,
+    /// Whether the template is admitted and, without `mode: Audit`, its pods would be denied.
+    pub would_deny_pods: bool,
 }
 
 impl WorkloadResult {
@@ -169,6 +171,7 @@ pub(crate) fn finding_results(workload: &WorkloadObject<'_>, review: &Review) ->
         action: effective_action(review, finding),
         denies_pods: denies_its_pods(review, finding),
         would_deny: would_be_denied(review, finding),
+        would_deny_pods: would_deny_its_pods(review, finding),
         finding: finding.clone(),
     });
     let unreadable = check::check(workload.kind, workload.object, &review.settings).into_iter();
@@ -176,6 +179,7 @@ pub(crate) fn finding_results(workload: &WorkloadObject<'_>, review: &Review) ->
         action: finding.action,
         denies_pods: false,
         would_deny: false,
+        would_deny_pods: false,
         finding,
     });
     unreadable.chain(reviewed).filter(|result| result.action != Action::Allow).collect()

@@ -142,6 +142,42 @@ fn a_denial_that_audit_leaves_out_counts() {
     assert!(!enforced.out.contains("\"audit\""), "{}", enforced.out);
 }
 
+/// `rules.templates: Warn` admits a template, and its pods are denied, or would be without `mode: Audit`.
+#[test]
+fn denials_of_pods_are_shown_with_their_template() {
+    let dir = dir();
+    let template = "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {a: b}}\n  \
+        template:\n    metadata: {labels: {a: b}}\n    spec:\n      resources: {limits: {memory: 1Gi}}\n      \
+        containers: [{name: a, image: \"mcr.microsoft.com/windows/nanoserver:ltsc2022\", resources: {limits: {memory: 1Gi}}}]\n";
+    for (policy, remark, explained, member, audit) in [
+        ("rules: {templates: Warn}", "Mullion denies its pods", "pods denied: ", "podsDenied", false),
+        (
+            "mode: Audit, rules: {templates: Warn}",
+            "Mullion would deny its pods, without mode: Audit",
+            "pods would be denied without mode: Audit (",
+            "wouldDenyPods",
+            true,
+        ),
+    ] {
+        let policies = policies(&dir, policy);
+        let run = |words: &[&str]| mullion(&[words, &["--policies", &policies, "-"]].concat(), template);
+        let ran = run(&["check"]);
+        assert!(ran.code == 0 && ran.out.starts_with("warning[MUL"), "{}", ran.out);
+        assert!(ran.out.contains(remark) && ran.out.contains("rules.templates is Warn"), "{}", ran.out);
+        assert!(run(&["check", "-o", "github"]).out.contains(remark));
+        let json = records(&run(&["check", "-o", "json"]));
+        let finding = of_type(&json, "finding")[0];
+        assert_eq!((&finding["action"], &finding["podsDenied"]), (&"Warn".into(), &true.into()));
+        assert_eq!(finding.get("audit").is_some(), audit);
+        let ran = run(&["explain"]);
+        assert!(ran.out.contains(&format!("\n  {explained}")) && !ran.out.contains("\n  denied: "), "{}", ran.out);
+        let json = &records(&run(&["explain", "-o", "json"]))[0];
+        assert_eq!(json[member].as_array().unwrap().len(), 1, "{json}");
+    }
+    let denied = mullion(&["explain", "-"], template).out;
+    assert!(denied.contains("\n  denied: ") && !denied.contains("pods denied: "), "{denied}");
+}
+
 /// Every decision `undecided` has its reason, in text and in both kinds of JSON.
 #[test]
 fn every_undecided_workload_has_a_reason_in_json() {

@@ -7,6 +7,7 @@ use kube::Client;
 use mullion_cluster::Release;
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::settings::Settings;
+use mullion_engine::rules::field_types::operators::OPERATOR_RULES;
 use mullion_engine::rules::{Finding, field_types};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -703,7 +704,8 @@ pub async fn the_server_rejects_every_other_value(shared: &Shared) -> Result<()>
         }
         let Ok(workload) = WorkloadKind::from_name(kind).context("a kind") else { continue };
         let findings = field_types::check::check(workload, &object, &Settings::default());
-        if !findings.iter().any(|finding| finding.code == "MUL803") {
+        // Other fields of the object can be missing.
+        if !findings.iter().any(|finding| finding.code == "MUL803" && finding.pointer == pointer) {
             continue;
         }
         seen += 1;
@@ -715,6 +717,54 @@ pub async fn the_server_rejects_every_other_value(shared: &Shared) -> Result<()>
         }
     }
     ensure!(seen > 30, "{seen} fields");
+    ensure!(found.is_empty(), "{}", found.join("\n"));
+    Ok(())
+}
+
+/// For each operator and number of values, the server rejects the object if and only if there is a finding.
+pub async fn the_server_agrees_about_operators(shared: &Shared) -> Result<()> {
+    let namespace = shared.plane.namespace("operators").await?;
+    let mut found = Vec::new();
+    let mut rejected = 0;
+    for rule in OPERATOR_RULES {
+        for (operator, count) in rule.operators.iter().flat_map(|operator| (0..=2).map(move |count| (*operator, count)))
+        {
+            let pointer = match rule.object {
+                "Toleration" => "/spec/tolerations/0",
+                "NodeSelectorRequirement" => {
+                    "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchExpressions/0"
+                }
+                _ => "/spec/topologySpreadConstraints/0/labelSelector/matchExpressions/0",
+            };
+            let mut object = with("Pod", pointer, json!({"key": "example.com/a"}));
+            let member = object.pointer_mut(pointer).context("the object")?;
+            if !operator.is_empty() {
+                member["operator"] = json!(operator);
+            }
+            match (rule.field, count) {
+                // A toleration compares numbers only behind a feature gate.
+                ("key", 1) if ["Gt", "Lt"].contains(&operator) => continue,
+                ("key" | "value", 2) => continue,
+                ("key", 0) => member["key"] = json!(""),
+                ("key", _) => {}
+                ("value", count) => member["value"] = json!(if count == 0 { "" } else { "1" }),
+                (_, count) => member["values"] = json!((0..count).map(|at| at.to_string()).collect::<Vec<_>>()),
+            }
+            if let Some(constraint) = object.pointer_mut("/spec/topologySpreadConstraints/0") {
+                constraint["maxSkew"] = json!(1);
+                constraint["topologyKey"] = json!("kubernetes.io/hostname");
+                constraint["whenUnsatisfiable"] = json!("ScheduleAnyway");
+            }
+            let findings = field_types::check::check(WorkloadKind::Pod, &object, &Settings::default());
+            let ours = findings.iter().any(|finding| finding.code == "MUL803" && finding.pointer.starts_with(pointer));
+            let invalid = invalid_fields(&namespace.client, &namespace.name, &object).await?;
+            rejected += usize::from(ours);
+            if invalid.is_empty() == ours {
+                found.push(format!("{} {operator} with {count} {}: {invalid:?}", rule.object, rule.field));
+            }
+        }
+    }
+    ensure!(rejected >= 15, "{rejected} combinations");
     ensure!(found.is_empty(), "{}", found.join("\n"));
     Ok(())
 }

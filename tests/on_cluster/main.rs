@@ -164,6 +164,7 @@ fn main() -> ExitCode {
             field_types::the_table_matches_the_server,
             field_types::the_values_match_the_server,
             field_types::the_server_rejects_every_other_value,
+            field_types::the_server_agrees_about_operators,
             field_types::the_server_agrees_about_common_manifests,
             field_types::the_server_agrees_about_every_field,
             identity::the_server_rejects_what_the_catalogue_reports,

@@ -39,6 +39,7 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
     let names = fleet.pools.iter().map(|pool| pool.name.as_str());
     unknown.extend(unread_pods(&coverage, names));
     unknown.extend(virtual_nodes(inventory));
+    unknown.extend(unknown::unknown_builds(fleet));
     let pools = scope.report_pools(fleet, |pool| moves.iter().filter(|one| one.pools.contains(&pool)).count());
     let unknown_moves = moves.iter().filter(|one| one.report.move_not_known).count();
     let mut workloads: Vec<_> = moves.into_iter().map(|one| one.report).collect();

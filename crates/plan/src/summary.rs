@@ -9,6 +9,7 @@ use mullion_engine::model::windows::{Build, RELEASES, release_name};
 use crate::context::PlanContext;
 use crate::report::{CalendarEntry, Constraint, ConstraintState, PlannedWorkload, Step, Verdict};
 use crate::scope::MoveScope;
+use crate::unknown::without_build;
 use mullion_survey::analysis::Fleet;
 use mullion_survey::report::{Coverage, Deadline};
 use mullion_survey::{Evidence, Statement};
@@ -73,6 +74,10 @@ fn nothing_to_plan(input: &SummaryInput<'_>) -> Option<String> {
         (true, _) if releases.is_empty() => {
             "No Windows node states its build, so the plan does not know which pools leave.".to_owned()
         }
+        (true, _) if unknown_builds(fleet) > 0 => format!(
+            "No pool is known to leave: the build of {} is not known, and the other Windows nodes have {has}.",
+            counted(unknown_builds(fleet), "Windows node")
+        ),
         (true, Some(from)) => format!("No node has {}: nothing moves. The Windows nodes have {has}.", product(from)),
         (true, None) if releases.iter().all(|build| *build == scope.target) => {
             let nodes = windows().map(|pool| pool.nodes.len()).sum();
@@ -87,9 +92,24 @@ fn nothing_to_plan(input: &SummaryInput<'_>) -> Option<String> {
     })
 }
 
+/// The number of Windows nodes of which nothing shows whether they leave.
+fn unknown_builds(fleet: &Fleet<'_>) -> usize {
+    without_build(fleet).count()
+}
+
+/// How much is known of which workloads move: their pods, and the builds of the nodes that these are on.
+fn moves_evidence(input: &SummaryInput<'_>) -> Evidence {
+    match (Statement::Moves.evidence(input.coverage), unknown_builds(input.fleet)) {
+        (Evidence::Whole, nodes @ 1..) => {
+            Evidence::Part(format!("the build of {} is not known", counted(nodes, "Windows node")))
+        }
+        (evidence, _) => evidence,
+    }
+}
+
 /// What the verdicts do not contain, if a part was not read.
 fn unread_workloads(input: &SummaryInput<'_>) -> Option<String> {
-    match Statement::Moves.evidence(input.coverage) {
+    match moves_evidence(input) {
         Evidence::Whole => None,
         Evidence::Part(why) | Evidence::Missing(why) => {
             Some(format!("Which other Windows workloads move is not known: {why}."))
@@ -103,17 +123,16 @@ fn verdicts(input: &SummaryInput<'_>) -> String {
     let all = moving().count();
     let target = product(input.scope.target);
     if all == 0 {
-        let evidence =
-            match (Statement::Moves.evidence(input.coverage), Statement::NothingMoves.evidence(input.coverage)) {
-                // Workloads without pods move too.
-                (Evidence::Whole, Evidence::Missing(why)) => Evidence::Part(why),
-                (Evidence::Whole, _) if input.unknown_moves + input.undecided > 0 => {
-                    let unknown = input.unknown_moves + input.undecided;
-                    let moves = if unknown == 1 { "moves" } else { "move" };
-                    Evidence::Part(format!("whether {} {moves} is not known", counted(unknown, "workload")))
-                }
-                (moves, _) => moves,
-            };
+        let evidence = match (moves_evidence(input), Statement::NothingMoves.evidence(input.coverage)) {
+            // Workloads without pods move too.
+            (Evidence::Whole, Evidence::Missing(why)) => Evidence::Part(why),
+            (Evidence::Whole, _) if input.unknown_moves + input.undecided > 0 => {
+                let unknown = input.unknown_moves + input.undecided;
+                let moves = if unknown == 1 { "moves" } else { "move" };
+                Evidence::Part(format!("whether {} {moves} is not known", counted(unknown, "workload")))
+            }
+            (moves, _) => moves,
+        };
         return evidence.state(
             &format!("No Windows workload moves to {target}: the old pools have no pods of one."),
             &format!("No Windows workload that was read moves to {target}"),

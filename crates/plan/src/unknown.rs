@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use mullion_engine::model::Os;
+
 use crate::verdicts::Gap;
 use crate::workload_move::WorkloadMove;
+use mullion_survey::analysis::Fleet;
 use mullion_survey::inventory::Inventory;
 use mullion_survey::report::{ObjectRef, Unknown};
 
@@ -82,4 +85,24 @@ fn unanswered(moves: &[WorkloadMove], inventory: &Inventory) -> Vec<Unknown> {
         Unknown { what, resolve: resolve.to_owned(), objects, all }
     };
     by_reason.into_iter().map(entry).collect()
+}
+
+/// Windows nodes without a build.
+pub(crate) fn without_build<'f>(fleet: &'f Fleet<'_>) -> impl Iterator<Item = &'f str> {
+    let pools = fleet.pools.iter().filter(|pool| pool.os == Some(Os::Windows) && pool.build.is_none());
+    pools.flat_map(|pool| fleet.nodes_of(pool)).map(|node| node.node.name.as_str())
+}
+
+/// That it is not known whether nodes without a build leave, and with them the workloads there.
+pub(crate) fn unknown_builds(fleet: &Fleet<'_>) -> Option<Unknown> {
+    let object = |name: &str| ObjectRef { namespace: String::new(), kind: "Node".to_owned(), name: name.to_owned() };
+    let all = without_build(fleet).count();
+    (all > 0).then(|| Unknown {
+        what:
+            "Whether these Windows nodes leave, and which workloads move from them, is not known: they state no build."
+                .to_owned(),
+        resolve: "Read the nodes with their status, as kubectl get nodes -o json prints it.".to_owned(),
+        objects: without_build(fleet).take(LISTED).map(object).collect(),
+        all,
+    })
 }

@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use jiff::civil::date;
-use mullion_plan::report::Verdict;
+use mullion_plan::report::{CommandEffect, StepKind, Verdict};
 use mullion_plan::{PlanReport, plan};
 use mullion_policy::PolicySet;
 use mullion_survey::catalogue::{FINDINGS, FindingGroup, find_kind};
 use mullion_survey::inventory::{BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, read_yaml};
-use mullion_survey::report::{ObjectRef, Source, Unread};
+use mullion_survey::report::{Finding, ObjectRef, Source, Unread};
 use mullion_survey::{Facts, Inventory, InventoryReader, Statement, SurveyContext, SurveyReport, survey};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -71,12 +71,23 @@ fn is_own_statement(code: &str) -> bool {
 }
 
 /// The object that people edit. The owner of a Job is known only from the Job, and its name is that of the `CronJob` with a
-/// number; a finding about a pool names its release only if that is known.
+/// number.
 fn subject(object: &ObjectRef) -> String {
     match object.kind.as_str() {
         "Job" => format!("CronJob {}", object.name.trim_end_matches("-1")),
-        "NodePool" => format!("NodePool {}", object.name.split(" (").next().unwrap()),
         kind => format!("{kind} {}", object.name),
+    }
+}
+
+/// The objects of a finding. Without the status of a node, its pool can be another one: a finding about a pool is one about
+/// each of its nodes, and a date is one about the release.
+fn subjects(finding: &Finding) -> Vec<String> {
+    match finding.object.kind.as_str() {
+        "NodePool" if ["SUR501", "SUR502", "SUR504", "SUR507"].contains(&finding.code.as_str()) => {
+            vec![finding.message.clone()]
+        }
+        "NodePool" => finding.nodes.clone(),
+        _ => vec![subject(&finding.object)],
     }
 }
 
@@ -84,12 +95,13 @@ fn subject(object: &ObjectRef) -> String {
 fn statements(survey: &SurveyReport, plan: &PlanReport) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for finding in &survey.findings {
-        let object = subject(&finding.object);
-        if finding.code.starts_with("SUR1") || finding.code.starts_with("SUR2") {
-            all.insert(format!("{object} is stuck"));
-        }
-        if is_own_statement(&finding.code) {
-            all.insert(format!("{object} has {}", finding.code));
+        for object in subjects(finding) {
+            if finding.code.starts_with("SUR1") || finding.code.starts_with("SUR2") {
+                all.insert(format!("{object} is stuck"));
+            }
+            if is_own_statement(&finding.code) {
+                all.insert(format!("{object} has {}", finding.code));
+            }
         }
     }
     for workload in &survey.workloads {
@@ -128,11 +140,12 @@ fn statements(survey: &SurveyReport, plan: &PlanReport) -> BTreeSet<String> {
 
 /// The statements of a part, without those of the whole.
 fn added(part: &Inventory, stated: &BTreeSet<String>) -> Vec<String> {
-    let survey = survey_of(part);
-    // Without pods, the plan is one for the templates, and names the pods as not read.
-    let has_pods = Statement::Moves.evidence(&survey.coverage).to_string().is_empty();
-    let new = statements(&survey, &plan_of(part)).difference(stated).cloned().collect::<Vec<_>>();
-    new.into_iter().filter(|one| has_pods || !one.ends_with(" moves")).collect()
+    let (survey, plan) = (survey_of(part), plan_of(part));
+    // Without pods, or the build of a node, the plan is one for the templates, and says so.
+    let is_partial =
+        plan.summary.iter().any(|sentence| sentence.starts_with("Which other Windows workloads move is not known: "));
+    let new = statements(&survey, &plan).difference(stated).cloned().collect::<Vec<_>>();
+    new.into_iter().filter(|one| !is_partial || !one.ends_with(" moves")).collect()
 }
 
 #[test]
@@ -145,6 +158,21 @@ fn a_list_that_was_not_read_adds_no_statement() {
         for kind in &KINDS {
             let partial = inventory(dump, &[kind.kind], None);
             assert_eq!(added(&partial, &stated), Vec::<String>::new(), "without {}", kind.plural);
+        }
+    }
+}
+
+#[test]
+fn a_node_without_a_status_adds_no_statement() {
+    for dump in [MIXED, ODD_NODES, KUBELET_SKEW, RUNS_AS_IS] {
+        let objects = objects_in(dump);
+        let whole = read_objects(objects.clone(), &[]).finish();
+        let stated = statements(&survey_of(&whole), &plan_of(&whole));
+        for (at, node) in objects.iter().enumerate().filter(|(_, object)| object["kind"] == "Node") {
+            let mut less = objects.clone();
+            less[at].as_object_mut().unwrap().remove("status");
+            let new = added(&read_objects(less, &[]).finish(), &stated);
+            assert_eq!(new, Vec::<String>::new(), "without the status of {:#}", node["metadata"]);
         }
     }
 }
@@ -167,7 +195,7 @@ proptest! {
             let mut less = objects.clone();
             match object["kind"].as_str().unwrap() {
                 "Event" => drop(less.remove(at)),
-                "Pod" | "Job" => drop(less[at].as_object_mut().unwrap().remove("status")),
+                "Pod" | "Job" | "Node" => drop(less[at].as_object_mut().unwrap().remove("status")),
                 _ => continue,
             }
             let new = added(&read_objects(less, &[]).finish(), stated);
@@ -190,6 +218,31 @@ fn every_statement_names_its_lists() {
     for statement in Statement::ALL {
         assert!(statement.evidence(&coverage).to_string().contains("not known: "), "{statement:?}");
     }
+}
+
+/// The commands that end pods or remove nodes.
+fn drains(plan: &PlanReport) -> Vec<&str> {
+    let commands = plan.steps.iter().flat_map(|step| &step.commands);
+    commands.filter(|command| command.effect == CommandEffect::Destroys).map(|command| command.run.as_str()).collect()
+}
+
+/// No command drains or deletes nodes whose pods are not known, whatever the templates say; of pods without a status, all are
+/// known.
+#[test]
+fn nodes_are_drained_only_if_their_pods_are_known() {
+    let whole = plan_of(&inventory(RUNS_AS_IS, &[], None));
+    assert!(drains(&whole).iter().any(|run| run.starts_with("kubectl drain ")), "{:#?}", drains(&whole));
+    let templates = plan_of(&inventory(RUNS_AS_IS, &["Pod"], None));
+    assert!(templates.workloads.iter().any(|workload| workload.step.is_some()), "{:#?}", templates.workloads);
+    assert_eq!(drains(&templates), Vec::<&str>::new());
+    let removal = templates.steps.iter().find(|step| step.kind == StepKind::RemovePools).unwrap();
+    assert!(removal.why[0].starts_with("Which pods are on these nodes is not known: pods were not read."));
+    assert!(removal.commands.is_empty() && removal.back.is_empty());
+    let mut objects = objects_in(RUNS_AS_IS);
+    for pod in objects.iter_mut().filter(|object| object["kind"] == "Pod") {
+        pod.as_object_mut().unwrap().remove("status");
+    }
+    assert!(!drains(&plan_of(&read_objects(objects, &[]).finish())).is_empty());
 }
 
 /// Numbers of pods are `null` without pods, and not 0.
@@ -237,6 +290,7 @@ fn a_part_that_was_not_read_is_named() {
                 assert!(!text.contains(statement), "{statement} although {why}");
             }
             assert!(survey.coverage.is_partial() && plan.coverage.is_partial());
+            assert_eq!(drains(&plan), Vec::<&str>::new());
             assert!(plan.summary.iter().any(|sentence| sentence.contains(why)), "{why}: {:#?}", plan.summary);
         }
     }
@@ -259,10 +313,7 @@ fn nothing_about_pods_is_stated_without_them() {
         plan.summary[0],
         "Which Windows workloads move to Windows Server 2025 is not known: pods were not read."
     );
-    // No command drains or deletes nodes whose pods are not known.
-    let commands = plan.steps.iter().flat_map(|step| &step.commands).map(|command| command.run.as_str());
-    let destructive = commands.filter(|run| run.contains("drain") || run.contains("delete"));
-    assert_eq!(destructive.collect::<Vec<_>>(), Vec::<&str>::new());
+    assert_eq!(drains(&plan), Vec::<&str>::new());
     for unknown in [&survey.unknown, &plan.unknown] {
         assert!(unknown.iter().any(|one| one.what.contains("is not known: pods were not read") && one.all > 0));
     }

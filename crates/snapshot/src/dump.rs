@@ -34,6 +34,8 @@ pub struct LoadedDump {
     pub snapshot: ClusterSnapshot,
     /// Objects of kinds that are not part of a snapshot; they were ignored.
     pub ignored: usize,
+    /// Whether it has a Namespace or a list of them, even an empty one.
+    pub has_namespaces: bool,
 }
 
 /// How to create a snapshot file, for messages.
@@ -47,7 +49,7 @@ pub fn from_text(name: &str, bytes: &[u8]) -> Result<ClusterSnapshot, Box<Proble
     load(name, bytes).map(|loaded| loaded.snapshot)
 }
 
-/// Does the same as [`from_text`], with a count of ignored objects.
+/// Does the same as [`from_text`], with what else is known of the file.
 pub fn load(name: &str, bytes: &[u8]) -> Result<LoadedDump, Box<Problem>> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut reader = DumpReader::new(name);
@@ -133,6 +135,7 @@ impl<'a> DumpReader<'a> {
             if inner == "RuntimeClass" {
                 self.loaded.snapshot.runtime_classes.get_or_insert_default();
             }
+            self.loaded.has_namespaces |= inner == "Namespace";
             self.taken += usize::from(matches!(inner, "Node" | "RuntimeClass" | "Namespace"));
             return items.iter().try_for_each(|item| self.object(item, inner));
         }
@@ -156,7 +159,10 @@ impl<'a> DumpReader<'a> {
             "RuntimeClass" => {
                 snapshot.runtime_classes.get_or_insert_default().extend([objects::runtime_class_from_value(object)?]);
             }
-            "Namespace" => snapshot.namespaces.extend([objects::namespace_from_value(object)?]),
+            "Namespace" => {
+                snapshot.namespaces.extend([objects::namespace_from_value(object)?]);
+                self.loaded.has_namespaces = true;
+            }
             "ImagePlatforms" => snapshot.images.extend(ImagePlatforms::from_value(object)?.images),
             _ => return Ok(false),
         }
@@ -217,7 +223,7 @@ mod tests {
                 {{"kind": "Namespace", "metadata": {{"name": "web"}}}},
                 {{"kind": "Pod", "metadata": {{"name": "p"}}}}]}}"#
         );
-        let LoadedDump { snapshot, ignored } = load_text(&text).unwrap();
+        let LoadedDump { snapshot, ignored, .. } = load_text(&text).unwrap();
         assert_eq!(snapshot.nodes.as_ref().map(Nodes::len), Some(1));
         assert!(snapshot.nodes.unwrap().has_windows());
         let classes = snapshot.runtime_classes.map(|classes| classes.len());

@@ -30,17 +30,27 @@ pub enum Statement {
     Moves,
     /// That no workload moves, with pods or without.
     NothingMoves,
+    /// That nodes can be drained: every pod on them, whatever its status.
+    Drains,
 }
 
 impl Statement {
     /// Every kind.
-    pub const ALL: [Self; 7] =
-        [Self::Pods, Self::Nodes, Self::Placement, Self::DaemonSets, Self::Changes, Self::Moves, Self::NothingMoves];
+    pub const ALL: [Self; 8] = [
+        Self::Pods,
+        Self::Nodes,
+        Self::Placement,
+        Self::DaemonSets,
+        Self::Changes,
+        Self::Moves,
+        Self::NothingMoves,
+        Self::Drains,
+    ];
 
     /// The lists that it needs, by the names that `kubectl get` accepts.
     pub const fn lists(self) -> &'static [&'static str] {
         match self {
-            Self::Pods | Self::Moves => &["pods"],
+            Self::Pods | Self::Moves | Self::Drains => &["pods"],
             Self::Nodes => &["nodes"],
             Self::Placement | Self::DaemonSets => &["pods", "nodes"],
             Self::NothingMoves => &[
@@ -60,7 +70,10 @@ impl Statement {
 
     /// How much was read of these lists.
     pub fn evidence(self, coverage: &Coverage) -> Evidence {
-        coverage.evidence(self.lists())
+        match self {
+            Self::Drains => coverage.evidence_of(self.lists(), |unread| unread.kind != STATUSES),
+            _ => coverage.evidence(self.lists()),
+        }
     }
 }
 

@@ -14,13 +14,16 @@ pub enum NodeProduct {
     Client,
     /// Windows 10 or 11 of the Long-Term Servicing Channel.
     ClientLtsc,
+    /// Not known: the node has no status, and both have its build.
+    #[serde(skip)]
+    Unknown,
 }
 
 impl NodeProduct {
     /// Of `status.nodeInfo.osImage`, such as `Windows 11 Pro`; without one, of a build that only Windows 10 or 11 has.
     pub(crate) fn of(os_image: &str, build: Option<Build>) -> Self {
         let name = os_image.strip_prefix("Microsoft ").unwrap_or(os_image);
-        let has = |of_server: bool| RELEASES.iter().any(|one| Some(one.build) == build && one.is_server() == of_server);
+        let has = |is_server| is_of(build, is_server);
         if name.starts_with("Windows 10") || name.starts_with("Windows 11") {
             // LTSB is the name of LTSC before 2019.
             if ["LTSC", "LTSB"].iter().any(|word| name.contains(word)) { Self::ClientLtsc } else { Self::Client }
@@ -31,16 +34,30 @@ impl NodeProduct {
         }
     }
 
+    /// Of a node without a status: known only if one product alone has the build of its label.
+    pub(crate) fn of_label(build: Option<Build>) -> Self {
+        match (is_of(build, false), is_of(build, true)) {
+            (true, true) => Self::Unknown,
+            (true, false) => Self::Client,
+            (false, _) => Self::Server,
+        }
+    }
+
     /// The name of a client with that build: `Windows 11 24H2`, as in the table of releases. Absent for servers, and for
     /// builds without a client.
     pub(crate) fn client_name(self, build: Build) -> Option<String> {
         let client = RELEASES.iter().find(|release| release.build == build && !release.is_server())?;
         match self {
-            Self::Server => None,
+            Self::Server | Self::Unknown => None,
             Self::Client => Some(client.product.to_owned()),
             Self::ClientLtsc => Some(format!("{} LTSC", client.product)),
         }
     }
+}
+
+/// Whether a server, or a client, has that build.
+fn is_of(build: Option<Build>, is_server: bool) -> bool {
+    RELEASES.iter().any(|one| Some(one.build) == build && one.is_server() == is_server)
 }
 
 #[cfg(test)]

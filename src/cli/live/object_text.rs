@@ -24,8 +24,9 @@ pub(crate) struct PodStatus {
     /// The node on which it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
-    /// `Pending`, `Running`, …
-    phase: String,
+    /// `Pending`, `Running`, …; `None` if the pod has no status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<String>,
     /// Why it is not scheduled, in the words of the scheduler.
     #[serde(skip_serializing_if = "Option::is_none")]
     unscheduled: Option<String>,
@@ -74,29 +75,26 @@ impl PodStatus {
         let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
         let scheduled = conditions.into_iter().flatten().find(|one| one.get("type") == Some(&"PodScheduled".into()));
         let node = text(pod, "/spec/nodeName").filter(|node| !node.is_empty());
+        let phase = text(pod, "/status/phase");
         let unscheduled = match (&node, scheduled) {
             (Some(_), _) => None,
+            (None, None) if phase.is_none() => None,
             (None, None) => Some("no scheduler has tried it yet".to_owned()),
             (None, Some(condition)) => {
                 let part = |pointer| text(condition, pointer).unwrap_or_default();
                 Some(format!("{}: {}", part("/reason"), part("/message")).trim_matches([':', ' ']).to_owned())
             }
         };
-        Self {
-            node,
-            phase: text(pod, "/status/phase").unwrap_or_else(|| "Unknown".to_owned()),
-            unscheduled,
-            decision: DecisionAnnotation::of(pod),
-        }
+        Self { node, phase, unscheduled, decision: DecisionAnnotation::of(pod) }
     }
 
     /// The lines of a text about the pod.
     pub(crate) fn lines(&self) -> Vec<String> {
+        let phase = self.phase.as_deref().unwrap_or("not known");
         let mut lines = vec![match (&self.node, &self.unscheduled) {
-            (Some(node), _) => format!("  status: {}, on node {node}", self.phase),
-            (None, reason) => {
-                format!("  status: {}, not scheduled: {}", self.phase, reason.as_deref().unwrap_or_default())
-            }
+            (Some(node), _) => format!("  status: {phase}, on node {node}"),
+            (None, Some(reason)) => format!("  status: {phase}, not scheduled: {reason}"),
+            (None, None) => format!("  status: {phase}"),
         }];
         if let Some(decision) = &self.decision {
             let placed: Vec<&str> = decision.placed.iter().collect();
@@ -184,7 +182,9 @@ spec:
                 json!({"status": {"phase": "Pending"}}),
                 "  status: Pending, not scheduled: no scheduler has tried it yet",
             ),
-            (json!({"status": 1, "spec": []}), "  status: Unknown, not scheduled: no scheduler has tried it yet"),
+            // What no status states is not known.
+            (json!({"status": 1, "spec": []}), "  status: not known"),
+            (json!({"spec": {"nodeName": "node-1"}}), "  status: not known, on node node-1"),
         ];
         for (pod, expected) in table {
             assert_eq!(PodStatus::of(&pod).lines(), [expected]);

@@ -7,6 +7,8 @@ use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::node::NodeFacts;
 use mullion_snapshot::{dump::DumpReader, objects};
+use mullion_survey::report;
+use mullion_survey::report::{Coverage, KindCount};
 use serde_json::{Value, json};
 
 use crate::cli::async_runtime::block_on;
@@ -74,8 +76,10 @@ pub(crate) struct LiveFacts {
     pub(crate) snapshot: ClusterSnapshot,
     /// The policies in force there; `None` if they were not requested, or not read.
     pub(crate) policies: Option<ClusterPolicies>,
-    /// The webhooks that are registered there; `None` if they were not read.
+    /// The webhooks that are registered there; `None` if there are none.
     pub(crate) registration: Option<Registration>,
+    /// What was read of nodes, RuntimeClasses and namespaces.
+    pub(crate) coverage: Coverage,
     /// The number of lists, of objects in them, and of sets of policies that could not be read.
     pub(crate) unread: usize,
     /// What the controller reads of its nodes.
@@ -227,6 +231,18 @@ impl ClusterInput<'_> {
                 },
                 None => list(&self.reader, kind, ListQuery::default(), &mut visit, io).await?,
             };
+            let coverage = &mut self.facts.coverage;
+            if let Ok(objects) = &read {
+                coverage.read.push(KindCount { kind: kind.plural.to_owned(), objects: *objects });
+            }
+            if let Some(first) = odd.first() {
+                coverage.unread.push(report::Unread {
+                    kind: kind.plural.to_owned(),
+                    namespace: None,
+                    reason: first.clone(),
+                    missing: "what depends on them".to_owned(),
+                });
+            }
             self.facts.unread += odd.len();
             for message in odd {
                 io.eprintln(message)?;

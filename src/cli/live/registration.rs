@@ -53,21 +53,19 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    /// The webhooks of both configurations; `None` if there is no configuration, or none was read.
+    /// The webhooks of both configurations; `None` if there is no configuration.
     pub(crate) fn new(configurations: [ReadConfiguration; 2]) -> Option<Self> {
         let mut registration = Self::default();
-        let mut is_known = false;
+        let mut is_there = false;
         for configuration in configurations {
+            is_there |= !matches!(configuration, Ok(None));
             match configuration {
-                Ok(Some(WebhookConfiguration { webhooks, .. })) => {
-                    is_known = true;
-                    registration.webhooks.extend(webhooks);
-                }
+                Ok(Some(WebhookConfiguration { webhooks, .. })) => registration.webhooks.extend(webhooks),
                 Ok(None) => {}
                 Err(unread) => registration.unread = Some(format!("{} were not read: {unread}", unread.kind)),
             }
         }
-        is_known.then_some(registration)
+        is_there.then_some(registration)
     }
 
     /// Whether the API server calls a webhook for the creation of an object: any of them is enough.

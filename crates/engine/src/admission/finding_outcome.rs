@@ -103,10 +103,19 @@ fn denies_pods(finding: &Finding, by: WorkloadKind) -> bool {
 
 /// Whether a finding that does not deny the template denies its pods.
 pub fn denies_its_pods(review: &Review, finding: &Finding) -> bool {
+    review.settings.mode == Mode::Enforce && is_for_its_pods(review, finding)
+}
+
+/// Whether a finding that would not deny the template would deny its pods, and does not because of `mode: Audit`.
+pub fn would_deny_its_pods(review: &Review, finding: &Finding) -> bool {
+    review.settings.mode == Mode::Audit && !would_be_denied(review, finding) && is_for_its_pods(review, finding)
+}
+
+fn is_for_its_pods(review: &Review, finding: &Finding) -> bool {
     match review.category {
         // An object that the API server rejects is not stored, so it creates no pods.
         RequestCategory::Template { of, .. } if finding.rejected_by != RejectedBy::ApiServer => {
-            finding.action == Action::Deny && review.settings.mode == Mode::Enforce && denies_pods(finding, of)
+            finding.action == Action::Deny && denies_pods(finding, of)
         }
         _ => false,
     }

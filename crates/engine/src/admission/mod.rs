@@ -12,7 +12,9 @@ mod resize;
 mod response;
 pub mod review;
 
-pub use finding_outcome::{FindingOutcome, denies_its_pods, effective_action, outcome_of, would_be_denied};
+pub use finding_outcome::{
+    FindingOutcome, denies_its_pods, effective_action, outcome_of, would_be_denied, would_deny_its_pods,
+};
 pub use not_reviewed::NotReviewed;
 pub use pod_preview::{NodeObstacle, PodNodes, find_nodes, review_pods};
 pub use request_category::RequestCategory;

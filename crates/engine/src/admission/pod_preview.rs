@@ -62,6 +62,17 @@ pub enum NodeObstacle<'w> {
     OperatingSystem,
     /// No image is known to run on this Windows build.
     Build(Build),
+    /// The node has no operating system label, so whether the images run there is unknown.
+    UnknownSystem,
+    /// The Windows build of the node is not known, so whether the images run there is unknown.
+    UnknownBuild,
+}
+
+impl NodeObstacle<'_> {
+    /// Whether a fact about the node is not known, so that the pods may run there.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::UnknownTaints | Self::UnknownSystem | Self::UnknownBuild)
+    }
 }
 
 impl Display for NodeObstacle<'_> {
@@ -72,10 +83,12 @@ impl Display for NodeObstacle<'_> {
             Self::NodeSelector { key, value } => write!(f, "spec.nodeSelector has {key}: {value}"),
             Self::NodeAffinity => f.write_str("the required node affinity does not match"),
             Self::Taint(taint) => write!(f, "the pods do not tolerate the taint {taint}"),
-            Self::UnknownTaints => f.write_str("unknown: the taints of the node are too large to use"),
+            Self::UnknownTaints => f.write_str("the taints of the node are too large to use"),
             Self::Unschedulable => f.write_str("the node is cordoned"),
             Self::OperatingSystem => f.write_str("the pods are for another operating system"),
             Self::Build(build) => write!(f, "an image does not run on Windows build {build}"),
+            Self::UnknownSystem => f.write_str("the node has no operating system label"),
+            Self::UnknownBuild => f.write_str("the build of the node is not known"),
         }
     }
 }
@@ -126,11 +139,8 @@ pub fn find_nodes<'w>(
     }
     let images = images_of(&pod, &review.settings, request.images, snapshot);
     let builds = pod_builds(&images, snapshot, settings.nodes);
-    let by_build = !pod.host_process() && !class.is_some_and(RuntimeClass::is_hypervisor);
-    let other_build = |node: &Node| {
-        let known = by_build && !builds.known.is_empty();
-        node.build.filter(|build| known && !builds.hosts.contains(build))
-    };
+    let by_build = !pod.host_process() && !class.is_some_and(RuntimeClass::is_hypervisor) && !builds.known.is_empty();
+    let other_build = |node: &Node| node.build.filter(|build| by_build && !builds.hosts.contains(build));
     let other_os = |os: Os| {
         let decided = review.decision.decided().is_some_and(|decided| decided != os);
         let other = if os == Os::Linux { Os::Windows } else { Os::Linux };
@@ -140,7 +150,9 @@ pub fn find_nodes<'w>(
     let not_runnable = |node: &Node| match node.os {
         Some(Os::Linux) if linux_fails => Some(NodeObstacle::OperatingSystem),
         Some(Os::Windows) if windows_fails => Some(NodeObstacle::OperatingSystem),
+        Some(Os::Windows) if by_build && node.build.is_none() => Some(NodeObstacle::UnknownBuild),
         Some(Os::Windows) => other_build(node).map(NodeObstacle::Build),
+        None if linux_fails || windows_fails || by_build => Some(NodeObstacle::UnknownSystem),
         Some(Os::Linux) | None => None,
     };
     let mut found = PodNodes::default();

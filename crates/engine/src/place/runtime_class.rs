@@ -128,6 +128,7 @@ fn class_of_release(cx: &WorkloadContext<'_>) -> Option<String> {
         let others = || nodes.windows_builds().iter().any(|other| *other != build && cx.builds.hosts.contains(other));
         let fits = |node: &Node| node.build == Some(build) && required.fit(node);
         nodes.windows_builds().contains(&build)
+            && !nodes.has_unknown_build()
             && required.comparable_with(nodes)
             && (required.is_empty() || nodes.samples(required.keys()).any(fits))
             && (exact || !others())

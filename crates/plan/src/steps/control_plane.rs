@@ -32,6 +32,11 @@ pub(crate) fn first(input: StepInput<'_>) -> Option<Step> {
             listed(&lagging.iter().filter_map(|at| Some(&input.fleet.pools.get(*at)?.name)).collect::<Vec<_>>())
         ));
     }
+    if let Some(why) = input.unknown_pods().filter(|_| !lagging.is_empty()) {
+        // The control plane goes after the pools.
+        step.why.push(why);
+        return Some(step);
+    }
     if !input.checked.is_read {
         step.commands.push(print_version("before"));
     }
@@ -74,8 +79,12 @@ pub(crate) fn last(waves: &[Step], input: StepInput<'_>) -> Option<Step> {
     let remaining = remaining.map(|(_, pool)| provider_name(input.fleet, pool, "POOL"));
     let created = input.scope.new_pools.iter().filter(|new| new.existing.is_none()).map(|new| word(&new.name));
     let unique: BTreeSet<String> = remaining.chain(created).collect();
-    for pool in unique {
-        step.commands.extend(upgrade_pool(pool, &next(now, version).0, input));
+    match input.unknown_pods() {
+        Some(why) => step.why.push(why),
+        None => {
+            let upgrades = unique.into_iter().flat_map(|pool| upgrade_pool(pool, &next(now, version).0, input));
+            step.commands.extend(upgrades);
+        }
     }
     step.commands.truncate(MAX_COMMANDS);
     Some(step)

@@ -278,15 +278,14 @@ pub(crate) fn remove_pools(
     };
     let names: Vec<&str> = leaving().map(|pool| pool.name.as_str()).collect();
     let mut step = Step::new(StepKind::RemovePools, format!("Drain and delete {}", pools_named(&names)));
+    if let Some(why) = input.unknown_pods() {
+        step.why.push(why);
+        return step;
+    }
     let behind = match Statement::Moves.evidence(&coverage(input.inventory, true)) {
         Evidence::Whole => "After the waves, only pods of DaemonSets are on these nodes.".to_owned(),
-        Evidence::Part(why) => format!("Whether other pods are on these nodes after the waves is not known: {why}."),
-        Evidence::Missing(why) => {
-            let why = format!(
-                "Which pods are on these nodes is not known: {why}. Read the pods too, and plan again: the step then has its commands."
-            );
-            step.why.push(why);
-            return step;
+        Evidence::Part(why) | Evidence::Missing(why) => {
+            format!("Whether other pods are on these nodes after the waves is not known: {why}.")
         }
     };
     step.why.push(

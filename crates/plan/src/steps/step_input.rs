@@ -8,9 +8,10 @@ use crate::constraints::CheckedConstraints;
 use crate::context::PlanContext;
 use crate::report::{ObjectChange, Step, StepKind};
 use crate::scope::MoveScope;
-use mullion_survey::analysis::Fleet;
+use mullion_survey::analysis::{Fleet, coverage};
 use mullion_survey::inventory::Inventory;
 use mullion_survey::report::ObjectRef;
+use mullion_survey::{Evidence, Statement};
 
 /// What all steps are made from.
 #[derive(Clone, Copy)]
@@ -22,6 +23,18 @@ pub(crate) struct StepInput<'a> {
     /// The labels and RuntimeClasses that the workloads need.
     pub(crate) needs: &'a [ObjectChange],
     pub(crate) context: PlanContext<'a>,
+}
+
+impl StepInput<'_> {
+    /// Why a step has no commands that drain or delete nodes; `None` if all pods on them are known.
+    pub(crate) fn unknown_pods(self) -> Option<String> {
+        match Statement::Drains.evidence(&coverage(self.inventory, true)) {
+            Evidence::Whole => None,
+            Evidence::Part(why) | Evidence::Missing(why) => Some(format!(
+                "Which pods are on these nodes is not known: {why}. Read all pods, and plan again: the step then has the commands that drain and delete nodes."
+            )),
+        }
+    }
 }
 
 /// The most commands of a step, and the most commands to go back.

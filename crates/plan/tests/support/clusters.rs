@@ -418,7 +418,8 @@ fn event(name: &str, kind: &str, about: &str, reason: &str, message: &str) -> Va
 /// The objects of a cluster with these workloads.
 pub fn cluster(workloads: &[AnyWorkload]) -> Vec<Value> {
     let mut all: Vec<Value> = BUILDS.iter().map(|build| node(*build)).collect();
-    for node in &mut all {
+    // The build of one release stands only in the status of its node.
+    for node in &mut all[1..] {
         node["metadata"]["labels"]["node.kubernetes.io/windows-build"] =
             json!(format!("10.0.{}", node["metadata"]["name"].as_str().unwrap().trim_start_matches('w')));
     }

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use mullion_engine::model::WorkloadKind;
-use mullion_engine::model::names::{CONTAINER_LISTS, EPHEMERAL_CONTAINERS};
+use mullion_engine::model::names::{CONTAINER_LISTS, EPHEMERAL_CONTAINERS, WINDOWS_BUILD_LABEL};
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::scheduling::SchedulingConstraints;
 use mullion_engine::model::windows::Build;
@@ -305,10 +305,16 @@ impl InventoryReader {
         };
         let ready = object.pointer("/status/conditions/0/status").and_then(Value::as_str) == Some("True");
         let kernel = Build::from_kernel_version(info("kernelVersion"));
+        let label = object.pointer("/metadata/labels").and_then(|labels| labels.get(WINDOWS_BUILD_LABEL)?.as_str());
+        let product = if info("kernelVersion").is_empty() && info("osImage").is_empty() {
+            NodeProduct::of_label(label.and_then(Build::from_label))
+        } else {
+            NodeProduct::of(info("osImage"), kernel.map(|(build, _)| build))
+        };
         let record = NodeRecord {
             revision: kernel.and_then(|(_, revision)| revision),
             kubelet: self.text(info("kubeletVersion")),
-            product: NodeProduct::of(info("osImage"), kernel.map(|(build, _)| build)),
+            product,
             ready,
             allocatable: read_node_size(object),
         };

@@ -29,10 +29,12 @@ fn quoted(text: &str) -> String {
     literal
 }
 
-/// A word of a command. Letters, digits and hyphens mean themselves; PowerShell splits other words at some characters.
+/// A word of a command. Letters, digits and hyphens mean themselves, except in numbers, such as `1kb`; PowerShell splits
+/// other words at some characters.
 fn word(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    let is_bare = text.bytes().all(is_plain) && text.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let is_named = text.trim_start_matches('-').starts_with(|first: char| first.is_ascii_alphabetic());
+    let is_bare = is_named && text.bytes().all(is_plain);
     if is_bare { text.to_owned() } else { quoted(text) }
 }
 
@@ -122,6 +124,8 @@ fn lines(command: &ShellCommand) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// What PowerShell's parser reads as the content of a literal, as `ScanStringLiteral` in engine/parser/tokenizer.cs
@@ -167,6 +171,8 @@ mod tests {
             ("--", "'--'"),
             ("--%", "'--%'"),
             ("10", "'10'"),
+            ("1kb", "'1kb'"),
+            ("-1kb", "'-1kb'"),
             ("-n.a", "'-n.a'"),
             ("a,b", "'a,b'"),
             ("@a", "'@a'"),
@@ -187,5 +193,114 @@ mod tests {
         assert!(is_unsafe_batch(&of(&["az", "aks", "--labels", "a=b&calc"])));
         assert!(is_unsafe_batch(&of(&["gcloud", "%PATH%"])));
         assert!(!is_unsafe_batch(&of(&["kubectl", "get", "a&b"])));
+    }
+
+    /// A token of a script, as `about_Parsing` and `about_Quoting_Rules` describe them. Comments are left out.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    enum Token {
+        /// A word without quotes, or a literal: an argument of a program, with its value.
+        Word(String),
+        /// A string in which variables count.
+        Expandable(String),
+        /// `--%`, after which nothing is parsed.
+        StopParsing,
+        /// Any other character that is a token of its own.
+        Operator(char),
+        EndOfLine,
+    }
+
+    fn tokens(script: &str) -> Vec<Token> {
+        let is_quote = |c: char| matches!(c, '\'' | '\u{2018}'..='\u{201b}');
+        let is_double = |c: char| matches!(c, '"' | '\u{201c}'..='\u{201e}');
+        let mut all = Vec::new();
+        let mut rest = script.chars().peekable();
+        while let Some(c) = rest.next() {
+            match c {
+                '\n' | '\r' => all.push(Token::EndOfLine),
+                '#' => while rest.next_if(|next| !matches!(next, '\n' | '\r')).is_some() {},
+                _ if c.is_whitespace() => {}
+                _ if is_quote(c) => {
+                    let mut text = String::new();
+                    while let Some(c) = rest.next() {
+                        if is_quote(c) && rest.next_if(|next| is_quote(*next)).is_none() {
+                            break;
+                        }
+                        text.push(c);
+                    }
+                    all.push(Token::Word(text));
+                }
+                _ if is_double(c) => {
+                    all.push(Token::Expandable(
+                        std::iter::from_fn(|| rest.next().filter(|next| !is_double(*next))).collect(),
+                    ));
+                }
+                _ if c.is_ascii_alphanumeric() || c == '-' || c == '$' => {
+                    let mut word = String::from(c);
+                    let continues = |next: &char| next.is_ascii_alphanumeric() || "-.%_".contains(*next);
+                    word.extend(std::iter::from_fn(|| rest.next_if(continues)));
+                    all.push(if word == "--%" { Token::StopParsing } else { Token::Word(word) });
+                }
+                _ => all.push(Token::Operator(c)),
+            }
+        }
+        all.dedup_by(|one, other| one == &Token::EndOfLine && one == other);
+        all
+    }
+
+    fn script(texts: &[String; 5], words: &[String], input: Option<&str>, left_out: Option<&str>) -> StepScript {
+        let command = ShellCommand {
+            words: [vec!["kubectl".to_owned()], words.to_vec()].concat(),
+            input: input.map(str::to_owned),
+            output: None,
+        };
+        let [title, context, origin, no_way_back, note] = texts.clone();
+        StepScript {
+            name: "01-gate".to_owned(),
+            title,
+            notes: vec![note.clone()],
+            context: Some(context),
+            origin,
+            no_way_back,
+            commands: vec![ScriptCommand {
+                note,
+                text: words.join(" "),
+                read: Some(vec![command]),
+                left_out: left_out.map(str::to_owned),
+            }],
+        }
+    }
+
+    const HOSTILE: &str = "[-a-z0-9'\"`$(){};|&@%#<>,.\\\\ \t\u{85}\u{2013}\u{2018}\u{2019}\u{201a}\u{201b}\u{201c}\u{201d}\u{2028}]{1,16}|--%|-%-|#requires";
+
+    proptest! {
+        /// Whatever names and texts contain, the script has the tokens of a script with plain ones: each is one literal, and a
+        /// program gets exactly its words.
+        #[test]
+        fn names_are_never_code(
+            texts in prop::array::uniform5(HOSTILE.prop_flat_map(|text| prop::sample::select(vec![text.clone(), format!("{text}\nrm x")]))),
+            words in prop::collection::vec(HOSTILE, 0..4),
+            input in prop::option::of("[a-z'@$\n\u{2019}]{1,12}"),
+            left_out in prop::option::of(HOSTILE),
+        ) {
+            let rendered = render(&script(&texts, &words, input.as_deref(), left_out.as_deref()));
+            let plain = script(
+                &["a b"; 5].map(str::to_owned),
+                &vec!["a".to_owned(); words.len()],
+                input.as_ref().map(|_| "a"),
+                left_out.as_ref().map(|_| "a"),
+            );
+            let kinds = |text: &str| -> Vec<Token> {
+                let kind = |token: Token| match token { Token::Word(_) => Token::Word(String::new()), other => other };
+                tokens(text).into_iter().map(kind).collect()
+            };
+            prop_assert_eq!(kinds(&rendered), kinds(&render(&plain)), "{}", rendered);
+            if left_out.is_none() {
+                let all = tokens(&rendered);
+                let own: Vec<Token> = ["kubectl".to_owned()].into_iter().chain(words).map(Token::Word).collect();
+                let lines: Vec<&[Token]> = all.split(|token| *token == Token::EndOfLine).collect();
+                prop_assert!(lines.iter().any(|line| line.ends_with(&own)), "{rendered}");
+                prop_assert!(input.is_none_or(|input| lines.iter().any(|line| line.starts_with(&[Token::Word(input.clone())]))));
+            }
+        }
     }
 }

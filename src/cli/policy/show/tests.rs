@@ -65,7 +65,7 @@ proptest! {
             + &format!("{head}RegistryPolicy\nmetadata: {{name: registries}}\nspec: {}\n", REGISTRIES[registries]);
         let policies = PolicySet::from_files(&[("a file: # {1}.yaml", text)]).unwrap();
         let expected = settings(&policies);
-        let sources = ReviewSources { policies, snapshot: ClusterSnapshot::default(), registration: None };
+        let sources = ReviewSources { policies, snapshot: ClusterSnapshot::default(), registration: None, coverage: None };
         let mut out = Vec::new();
         yaml::write(&EffectivePolicy::new(None, "shop", &sources), &mut out).unwrap();
         let written = String::from_utf8(out).unwrap();

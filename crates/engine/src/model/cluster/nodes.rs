@@ -29,6 +29,7 @@ pub struct Nodes {
     generations: BTreeMap<Build, Generation>,
     has_windows: bool,
     has_unknown: bool,
+    has_unknown_build: bool,
 }
 
 /// The most distinct taints of an operating system's nodes that are kept. Each review compares them with the taints of
@@ -105,6 +106,7 @@ impl Nodes {
             windows_builds: of(Os::Windows).filter_map(|node| node.build).collect(),
             generations: generations(of(Os::Windows).map(Arc::as_ref)),
             has_windows: of(Os::Windows).next().is_some(),
+            has_unknown_build: of(Os::Windows).any(|node| node.build.is_none()),
             has_unknown: all.iter().any(|node| node.os.is_none() && !node.lost_os && !node.unschedulable),
             all,
         }
@@ -155,6 +157,11 @@ impl Nodes {
     /// Distinct builds of all Windows nodes.
     pub fn windows_builds(&self) -> &BTreeSet<Build> {
         &self.windows_builds
+    }
+
+    /// Whether a Windows node has no build: nobody knows which images it runs.
+    pub fn has_unknown_build(&self) -> bool {
+        self.has_unknown_build
     }
 
     /// The most permissive rule that a node of that build enforces; the default if there is no such node. A pod cannot

@@ -8,10 +8,10 @@
 //! Go's decoder accepts: null for anything, a number for a quantity, and field names only in their exact letter case
 //! (sigs.k8s.io/json, `UnmarshalCaseSensitivePreserveInts`); an integer has no decimal point and fits into its 32 or 64
 //! bits. Of what the API server decodes and then rejects by validation it checks only the fields that take a few values
-//! (`values.txt`). It does not check the text of a time (`creationTimestamp`), or a status, because authors do not write
+//! (`values.txt`), and the values beside [operators](crate::rules::field_types::operators). It does not check the text of a time (`creationTimestamp`), or a status, because authors do not write
 //! these.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::model::WorkloadKind;
 use crate::model::json_pointer::{escape, field_path};
@@ -21,6 +21,7 @@ use crate::model::quantity::is_quantity;
 use crate::model::settings::{Action, Exemptions, Settings};
 use crate::model::text::{nearest, shown};
 use crate::rules::field_types::messages;
+use crate::rules::field_types::operators::OperatorRule;
 use crate::rules::field_types::rules::{UNKNOWN_FIELD, UNKNOWN_VALUE, WRONG_TYPE};
 use crate::rules::field_types::table::{FieldTable, FieldType, TABLE};
 use crate::rules::finding::{Finding, RejectedBy};
@@ -63,7 +64,7 @@ struct Walk<'a> {
     above: Vec<(usize, usize)>,
     wrong: Found,
     unknown: Found,
-    /// Values that are similar to a known one.
+    /// Values that are similar to a known one, and those that their operator does not take.
     misspelled: Found,
     /// Values that may be known to a newer Kubernetes.
     other: Found,
@@ -85,6 +86,7 @@ impl Walk<'_> {
                     });
                 }
                 self.above.pop();
+                self.operator(object.name, members);
             }
             (FieldType::Map(inner), Value::Object(members)) => {
                 for (key, value) in members {
@@ -121,6 +123,19 @@ impl Walk<'_> {
         let meant = nearest(text, words.iter().copied());
         let found = if meant.is_some() { &mut self.misspelled } else { &mut self.other };
         found.add(&self.pointer, || messages::unknown_value(self.table, words, text, meant));
+    }
+
+    /// Checks the values beside an operator.
+    fn operator(&mut self, object: &str, members: &Map<String, Value>) {
+        let Some((rule, operator, count)) = OperatorRule::broken_by(object, members) else { return };
+        let length = self.pointer.len();
+        // A field that is missing is reported at the object.
+        if count > 0 {
+            self.pointer.push('/');
+            self.pointer.push_str(rule.field);
+        }
+        self.misspelled.add(&self.pointer, || rule.texts(operator, count));
+        self.pointer.truncate(length);
     }
 
     fn unknown(&mut self, key: &str) {

@@ -3,5 +3,6 @@
 pub mod check;
 mod messages;
 mod nearest_quantity;
+pub mod operators;
 pub(crate) mod rules;
 mod table;

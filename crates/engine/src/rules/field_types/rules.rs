@@ -23,6 +23,6 @@ rules! {
         code: "MUL803", name: "unknown-value", default: Deny,
         why: "the API server takes only some values of this field, in their exact letter case, and rejects the object",
         instead: "write one of the values the field takes",
-        depends: Some("Deny if it is similar to a known value, otherwise Warn"),
+        depends: Some("Deny if it is similar to a known value, or if the operator beside it does not take it, otherwise Warn"),
     }
 }

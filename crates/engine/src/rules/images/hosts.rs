@@ -77,7 +77,9 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
         Some(own) => own == *build,
         None => cx.builds.hosts.contains(build),
     };
-    let Some(all) = cx.input.snapshot.nodes.as_ref().map(Nodes::windows_builds) else { return };
+    // A node of an unknown build may run them.
+    let nodes = cx.input.snapshot.nodes.as_ref().filter(|nodes| !nodes.has_unknown_build());
+    let Some(all) = nodes.map(Nodes::windows_builds) else { return };
     if all.is_empty() || all.iter().all(will_do) {
         return;
     }

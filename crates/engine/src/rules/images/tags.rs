@@ -40,7 +40,8 @@ pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, o
         };
         out.push(found);
     }
-    let live = cx.input.snapshot.nodes.as_ref().map(Nodes::windows_builds);
+    let nodes = cx.input.snapshot.nodes.as_ref().filter(|nodes| !nodes.has_unknown_build());
+    let live = nodes.map(Nodes::windows_builds);
     let newest = live.and_then(|live| live.last()).and_then(|build| out_of_support(*build));
     if let (Some(newest), Some(live), Some(first), true) = (newest, live, cx.builds.known.first(), out.len() == before)
         && live.iter().all(|build| out_of_support(*build).is_some())
