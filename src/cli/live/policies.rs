@@ -114,7 +114,7 @@ fn namespace(configurations: &[ReadConfiguration; 2]) -> Result<String, Policies
 }
 
 /// The policies that the ConfigMap of `namespace` keeps.
-fn in_force(map: Value, namespace: String, now: Timestamp) -> Result<ClusterPolicies, PoliciesNotRead> {
+pub(crate) fn in_force(map: Value, namespace: String, now: Timestamp) -> Result<ClusterPolicies, PoliciesNotRead> {
     let state = match parse_state(map) {
         Ok(state) => state,
         Err(why) => return Err(PoliciesNotRead::NotParsed { namespace, why }),
