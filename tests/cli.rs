@@ -79,6 +79,8 @@ mod status;
 mod survey;
 #[path = "cli/template_kinds.rs"]
 mod template_kinds;
+#[path = "cli/verify.rs"]
+mod verify;
 
 const GOOD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: good}\nspec:\n  containers: [{name: a, image: a}]\n";
 

@@ -8,7 +8,8 @@ use crate::cli::help;
 use crate::cli::policy::PolicyArgs;
 use crate::cli::policy::command::PolicyCommand;
 use crate::cli::{
-    check, compat, completions, explain, facts, image, man, mutate, plan, rules, status, survey, version, withdraw,
+    check, compat, completions, explain, facts, image, man, mutate, plan, rules, status, survey, verify, version,
+    withdraw,
 };
 use crate::controller::ControllerArgs;
 use crate::webhook::WebhookArgs;
@@ -47,6 +48,8 @@ pub enum Command {
     Policy(PolicyArgs),
     /// Check whether Mullion works in a cluster, and what needs attention
     Status(status::StatusArgs),
+    /// Prove in a cluster that pods land where they belong, with a few small pods that it deletes
+    Verify(verify::VerifyArgs),
     /// Serve the admission webhook over HTTPS
     Webhook(WebhookArgs),
     /// Maintain labels, taints and RuntimeClasses of Windows nodes
@@ -82,6 +85,7 @@ impl Command {
                 PolicyCommand::Schema(args) => &args.output_file,
             },
             Self::Status(args) => &args.output_file,
+            Self::Verify(args) => &args.output_file,
             Self::Completions(args) => &args.output_file,
             Self::Man(args) => &args.output_file,
             Self::Version(args) => &args.output_file,

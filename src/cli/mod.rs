@@ -48,6 +48,7 @@ mod template_patch;
 mod template_workload;
 mod text_warning;
 mod time_limit;
+mod verify;
 mod version;
 mod webhook_configurations;
 mod withdraw;
@@ -68,5 +69,6 @@ pub use review_sources::ReviewSourceArgs;
 pub use run::run;
 pub use status::StatusArgs;
 pub use survey::SurveyArgs;
+pub use verify::VerifyArgs;
 
 pub use crate::report::FindingsFormat;

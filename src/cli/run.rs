@@ -18,7 +18,7 @@ use crate::cli::outcome::Outcome;
 use crate::cli::output_file::with_output_file;
 use crate::cli::{
     check, compat, completions, explain, facts, image, io_handles, kubectl, man, mutate, plan, policy, rules, status,
-    survey, version, withdraw,
+    survey, verify, version, withdraw,
 };
 use crate::{controller, webhook};
 
@@ -116,6 +116,7 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         Command::Rules(args) => rules::run(&args, io),
         Command::Policy(args) => policy::command::run(&args, io),
         Command::Status(args) => status::run(&args, io),
+        Command::Verify(args) => verify::run(&args, io),
         Command::Webhook(args) => webhook::start::run(&args).map(|()| Outcome::Clean),
         Command::Controller(args) => controller::start::run(&args).map(|()| Outcome::Clean),
         Command::Withdraw(args) => withdraw::run(&args, io),

@@ -79,6 +79,7 @@ pub use metrics::{CertificateObject, ControllerMetrics};
 pub(crate) use nodes::toleration_text;
 pub(crate) use own_namespace::{UnknownNamespace, registered_namespace};
 pub(crate) use pods::WebhookSelectors;
+pub(crate) use reachability::{Probe, Reach, random_value, send_probe};
 pub(crate) use webhook_configuration::{
     CONFIGURATION, OTHER_PODS_WEBHOOK, PODS_WEBHOOK, RegisteredWebhook, TEMPLATES_WEBHOOK, WebhookConfiguration,
 };

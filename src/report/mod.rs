@@ -26,6 +26,7 @@ pub mod survey;
 pub(crate) mod table;
 pub(crate) mod text;
 mod totals;
+pub(crate) mod verify;
 mod wording;
 mod workload_result;
 mod workload_text;

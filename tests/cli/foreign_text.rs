@@ -220,7 +220,7 @@ impl Runs {
             "rules" => HOSTILE.iter().for_each(|text| {
                 self.run(words, format, &["--", text], "", &[]);
             }),
-            "status" | "withdraw" => {
+            "status" | "verify" | "withdraw" => {
                 let ran = self.run(words, format, &["--kubeconfig", kubeconfig], "", &[]);
                 assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
             }

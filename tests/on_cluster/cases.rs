@@ -17,7 +17,7 @@ mod lands;
 mod run;
 mod site;
 mod tests;
-mod third_party;
+pub mod third_party;
 mod tool;
 mod watch;
 mod witness;

@@ -55,6 +55,7 @@ mod status;
 mod stored_fields;
 mod survey;
 mod survival;
+mod verify;
 mod withdraw;
 
 use std::process::ExitCode;
@@ -137,6 +138,15 @@ fn main() -> ExitCode {
         trials![
             certificates::no_call_fails_while_certificates_change,
             certificates::whatever_happens_to_certificates_heals
+        ],
+    );
+    let verified = Pool::new(1, || verify::plane().start());
+    suite.pooled(
+        &verified,
+        trials![
+            verify::each_broken_thing_fails_its_check,
+            verify::a_healthy_cluster_passes_and_nothing_is_left,
+            verify::a_large_cluster_costs_few_requests,
         ],
     );
     cases::add(&mut suite);

@@ -14,6 +14,6 @@ mod registration;
 
 pub use arguments::LiveArguments;
 pub(crate) use object_text::PodStatus;
-pub(crate) use policies::policies_of_the_cluster;
+pub(crate) use policies::{ClusterPolicies, in_force, policies_of_the_cluster};
 pub(crate) use read::{LiveFacts, LoadedInput, ReadRequest, read};
 pub(crate) use registration::{Registration, WebhookCall};

@@ -53,7 +53,7 @@ impl fmt::Display for ClusterPolicies {
 
 /// Why the policies in force were not read.
 #[derive(Debug, thiserror::Error)]
-enum PoliciesNotRead {
+pub(crate) enum PoliciesNotRead {
     #[error("Mullion is not installed")]
     NotInstalled,
     #[error("the namespace of Mullion is not known, because {0}")]
@@ -168,7 +168,7 @@ fn namespace(configurations: &[ReadConfiguration; 2]) -> Result<String, Policies
 }
 
 /// The policies that the ConfigMap of `namespace` keeps.
-fn in_force(map: Value, namespace: String, now: Timestamp) -> Result<ClusterPolicies, PoliciesNotRead> {
+pub(crate) fn in_force(map: Value, namespace: String, now: Timestamp) -> Result<ClusterPolicies, PoliciesNotRead> {
     let state = match parse_state(map) {
         Ok(state) => state,
         Err(why) => return Err(PoliciesNotRead::NotParsed { namespace, why }),

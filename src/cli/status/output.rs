@@ -84,6 +84,8 @@ impl StatusReport {
             1 => "1 check needs".to_owned(),
             people => format!("{people} checks need"),
         };
+        // What the parts report about themselves does not show where a pod lands.
+        let proof = self.namespace.as_ref().map_or("", |_| " To prove where pods land, run mullion verify.");
         let sections = self.checks.chunk_by(|one, next| one.section == next.section).filter_map(|checks| {
             let title = checks.first()?.section.title();
             Some(ReportSection::new("checks", title, vec![Block::Table(table(checks))]))
@@ -93,7 +95,7 @@ impl StatusReport {
             command: "mullion status",
             mullion: self.version.to_owned(),
             sections: sections.collect(),
-            footer: format!("{people} attention{notices}."),
+            footer: format!("{people} attention{notices}.{proof}"),
         }
     }
 }
@@ -177,12 +179,12 @@ Workloads
   × which pods have findings is not known: no
     next  ask
 
-2 checks need attention; 1 notice.
+2 checks need attention; 1 notice. To prove where pods land, run mullion verify.
 ";
         assert!(text.ends_with(end), "{text}");
         assert!(written(&report(some()), false, true).contains("\u{1b}["), "colour");
         let good = written(&report(checks(&good(), now())), false, false);
-        assert!(good.ends_with("\nNothing needs attention.\n"), "{good}");
+        assert!(good.ends_with("\nNothing needs attention. To prove where pods land, run mullion verify.\n"), "{good}");
         assert!(good.lines().all(|line| line.chars().count() <= 120), "{good}");
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kube::api::{DeleteParams, GetParams, ListParams, Patch, WatchParams};
+use kube::api::{DeleteParams, GetParams, ListParams, Patch, PostParams, WatchParams};
 use kube::core::Request;
 use kube::core::request::Error as RequestError;
 use kube::{Client, Error, Result};
@@ -79,6 +79,12 @@ impl KindApi {
     pub(crate) async fn create<T: DeserializeOwned>(&self, object: &impl Serialize) -> Result<Item<T>> {
         let body = serde_json::to_vec(object).map_err(Error::SerdeError)?;
         self.send(self.request(&[])?.create(&post_params(), body)).await
+    }
+
+    /// Asks what the API server would store, without storing it.
+    pub(crate) async fn dry_run<T: DeserializeOwned>(&self, object: &impl Serialize) -> Result<Item<T>> {
+        let body = serde_json::to_vec(object).map_err(Error::SerdeError)?;
+        self.send(self.request(&[])?.create(&PostParams { dry_run: true, ..post_params() }, body)).await
     }
 
     pub(crate) async fn replace<T: DeserializeOwned>(&self, name: &str, object: &impl Serialize) -> Result<Item<T>> {

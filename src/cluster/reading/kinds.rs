@@ -53,6 +53,11 @@ pub(crate) const WRITTEN_EVENTS: Kind = kind(["Event", "events", "ev"], "events.
 /// Reviews of the own user, which are created and not stored.
 pub(crate) const SELF_SUBJECT_REVIEWS: Kind =
     cluster_kind(["SelfSubjectReview", "selfsubjectreviews", ""], "authentication.k8s.io", "v1");
+/// Questions about the rights of the own user, which are created and not stored.
+pub(crate) const SELF_SUBJECT_ACCESS_REVIEWS: Kind =
+    cluster_kind(["SelfSubjectAccessReview", "selfsubjectaccessreviews", ""], "authorization.k8s.io", "v1");
+/// `StatefulSet`s.
+pub(crate) const STATEFUL_SETS: Kind = kind(["StatefulSet", "statefulsets", "sts"], "apps", "v1");
 /// Deployments.
 pub(crate) const DEPLOYMENTS: Kind = kind(["Deployment", "deployments", "deploy"], "apps", "v1");
 /// Pods.
@@ -80,7 +85,7 @@ pub(crate) const LEASES: Kind = kind(["Lease", "leases", ""], "coordination.k8s.
 /// its owner when it is read.
 pub(crate) const WORKLOADS: [Kind; 8] = [
     DEPLOYMENTS,
-    kind(["StatefulSet", "statefulsets", "sts"], "apps", "v1"),
+    STATEFUL_SETS,
     DAEMON_SETS,
     kind(["CronJob", "cronjobs", "cj"], "batch", "v1"),
     kind(["ReplicationController", "replicationcontrollers", "rc"], "", "v1"),

@@ -11,3 +11,5 @@
 pub(crate) mod control_loop;
 mod outcome;
 mod probe;
+
+pub(crate) use probe::{Probe, Reach, random_value, send_probe};

@@ -88,7 +88,7 @@ async fn dry_run(client: &Client, namespace: &str, value: &str) -> Result<(u16, 
 }
 
 /// 32 hexadecimal digits, so that neither an earlier response nor a guess can pass for the webhook's mark.
-fn random_value() -> Option<String> {
+pub(crate) fn random_value() -> Option<String> {
     let mut bytes = [0; 16];
     aws_lc_rs::default_provider().secure_random.fill(&mut bytes).ok()?;
     Some(format!("{:032x}", u128::from_be_bytes(bytes)))

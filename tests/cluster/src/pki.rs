@@ -43,7 +43,16 @@ impl Authority {
 
     /// A serving certificate for 127.0.0.1, `localhost` and more names or addresses.
     pub(crate) fn server(&self, common_name: &str, more: &[&str]) -> Result<Pair> {
+        self.server_in(common_name, more, None)
+    }
+
+    /// The same with the years in which it begins and ends.
+    fn server_in(&self, common_name: &str, more: &[&str], years: Option<(i32, i32)>) -> Result<Pair> {
         let mut params = CertificateParams::default();
+        if let Some((first, last)) = years {
+            params.not_before = rcgen::date_time_ymd(first, 1, 1);
+            params.not_after = rcgen::date_time_ymd(last, 1, 1);
+        }
         params.subject_alt_names =
             vec![SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)), SanType::DnsName("localhost".try_into()?)];
         for name in more {
@@ -112,16 +121,26 @@ impl ServingCert {
 
     /// A certificate for loopback and more DNS names or addresses, such as `mullion-webhook.mullion.svc`.
     pub fn for_names(more: &[&str]) -> Result<Self> {
-        let authority = Authority::new("mullion-cluster serving CA")?;
+        Self::signed_by(&Authority::new("mullion-cluster serving CA")?, more, None)
+    }
+
+    /// `years`: those in which the certificate begins and ends.
+    fn signed_by(authority: &Authority, more: &[&str], years: Option<(i32, i32)>) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("mullion-tls-")
             .tempdir()
             .context("make a folder for serving certificates")?;
-        let pair = authority.server("mullion-webhook", more)?;
+        let pair = authority.server_in("mullion-webhook", more, years)?;
         write(folder.path(), "ca.crt", authority.pem())?;
         write(folder.path(), "tls.crt", &pair.certificate)?;
         write(folder.path(), "tls.key", &pair.key)?;
-        Ok(Self { folder, ca: authority.certificate })
+        Ok(Self { folder, ca: authority.certificate.clone() })
+    }
+
+    /// A certificate for loopback that expired.
+    pub fn expired() -> Result<Self> {
+        let authority = Authority::new("mullion-cluster serving CA")?;
+        Self::signed_by(&authority, &[], Some((2001, 2002)))
     }
 
     /// The folder, removed on drop.
