@@ -38,6 +38,7 @@ mod policy_files;
 mod progress;
 mod registry;
 mod release_argument;
+mod repair;
 mod review_sources;
 mod rules;
 mod run;

@@ -14,5 +14,6 @@ mod registration;
 
 pub use arguments::LiveArguments;
 pub(crate) use object_text::PodStatus;
+pub(crate) use policies::read_policies;
 pub(crate) use read::{LiveFacts, LoadedInput, ReadRequest, read};
 pub(crate) use registration::{Registration, WebhookCall};

@@ -20,9 +20,9 @@ pub(crate) use cluster_reader::{Absence, ClusterReader, ListQuery, Unread};
 pub(crate) use json_text::JsonText;
 pub(crate) use kind_api::KindApi;
 pub(crate) use kinds::{
-    CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, EVENTS, JOBS, Kind, LEASES, MUTATING_CONFIGURATIONS, NAMESPACES, NODES,
-    POD_TEMPLATES, PODS, REPLICA_SETS, RUNTIME_CLASSES, SECRETS, SELF_SUBJECT_REVIEWS, SURVEY,
-    VALIDATING_CONFIGURATIONS, WORKLOADS, WRITTEN_EVENTS, describe,
+    CLAIMS, CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, EVENTS, JOBS, Kind, LEASES, MUTATING_CONFIGURATIONS, NAMESPACES,
+    NODES, POD_TEMPLATES, PODS, REPLICA_SETS, RUNTIME_CLASSES, SECRETS, SELF_SUBJECT_REVIEWS, SURVEY,
+    VALIDATING_CONFIGURATIONS, VOLUMES, WORKLOADS, WRITTEN_EVENTS, describe,
 };
 pub(crate) use object::{Head, Item, Unreadable};
 pub(crate) use watch::{Changes, Event, Selection, changes, streams_lists};

@@ -77,10 +77,11 @@ impl EvidenceContext<'_> {
         })
     }
 
-    /// A text of this pod that a node of the other operating system would not cause: reason and message.
-    pub(super) fn says_why<'p>(&'p self, pod: &'p PodRecord) -> Option<(&'p str, &'p str)> {
-        self.events(pod)
-            .find(|(reason, message)| translate(reason, message).is_some_and(|found| is_of_system(found.class)))
+    /// An Event of this pod that a node of the other operating system would not cause: reason and message. `is_default`: whether
+    /// nothing states the operating system of its successor; then only an Event that Windows pods do not have counts.
+    pub(super) fn says_why<'p>(&'p self, pod: &'p PodRecord, is_default: bool) -> Option<(&'p str, &'p str)> {
+        let counts = |class| of_linux_pod(class) || !is_default && is_of_system(class);
+        self.events(pod).find(|(reason, message)| translate(reason, message).is_some_and(|found| counts(found.class)))
     }
 
     /// The message with which the kubelet rejected the pod for its operating system.
@@ -109,15 +110,18 @@ impl EvidenceContext<'_> {
     }
 }
 
+/// Whether the message is one that Linux pods have on Windows nodes, and Windows pods do not.
+fn of_linux_pod(class: MessageClass) -> bool {
+    matches!(class, MessageClass::HostNetwork | MessageClass::NoAddressLabel | MessageClass::MountSource)
+}
+
 /// Whether the message is one of a pod on a node of the wrong operating system. Pulls that are denied, registries that do
 /// not respond, full disks, and missing ConfigMaps are the same on any node.
 fn is_of_system(class: MessageClass) -> bool {
     use MessageClass as C;
     matches!(
         class,
-        C::HostNetwork
-            | C::NoAddressLabel
-            | C::RunAsNonRoot
+        C::RunAsNonRoot
             | C::NoPlatform
             | C::LinuxImage
             | C::WindowsImage
@@ -125,7 +129,6 @@ fn is_of_system(class: MessageClass) -> bool {
             | C::UnpackFailed
             | C::NoRuntimeHandler
             | C::PodNetwork
-            | C::MountSource
             | C::HostMismatch
             | C::WorkingDirectory
             | C::ExitedAtStart

@@ -152,13 +152,13 @@ impl<'a> Finder<'a> {
         if excluded.is_some() || !is_unstarted {
             return excluded;
         }
-        let os = match preview.map(|preview| &preview.successor) {
-            Some(Ok(successor)) => successor.os,
-            Some(Err(_)) => None,
-            None => own,
+        let (os, is_default) = match preview.map(|preview| &preview.successor) {
+            Some(Ok(successor)) => (successor.os, successor.is_default),
+            Some(Err(_)) => (None, true),
+            None => (own, true),
         };
         let os = os.filter(|os| Some(os.other()) == node.node.os)?;
-        Some(match self.evidence.says_why(pod) {
+        Some(match self.evidence.says_why(pod, is_default) {
             Some((reason, message)) if preview.is_some() => {
                 StuckEvidence::Unstarted { os, reason: reason.to_owned(), message: message.to_owned() }
             }

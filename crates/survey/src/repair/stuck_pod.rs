@@ -286,7 +286,7 @@ impl fmt::Display for LeaveReason {
 }
 
 impl StuckPod {
-    /// The command for a person; `None` if there is none, or if a name is none of Kubernetes.
+    /// The command for a person; `None` if there is none, or if a name is not one of Kubernetes.
     pub fn command(&self) -> Option<String> {
         let of = |kind: &str, name: &str| format!("{}/{name} -n {}", kind.to_lowercase(), self.namespace);
         let pod = of("pod", &self.name);

@@ -8,7 +8,7 @@ use mullion_engine::admission::{effective_action, find_nodes, review};
 use mullion_engine::model::cluster::Node;
 use mullion_engine::model::settings::Action;
 use mullion_engine::model::windows::Build;
-use mullion_engine::model::{Os, Requester, ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::model::{Basis, Os, Requester, ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
@@ -32,6 +32,8 @@ pub enum ReviewCall {
 pub(super) struct Successor {
     /// Its operating system, if it is decided.
     pub(super) os: Option<Os>,
+    /// Whether nothing states the operating system, and it is that of the Linux default.
+    pub(super) is_default: bool,
     /// The nodes that run it.
     pub(super) nodes: Arc<[Arc<str>]>,
     /// Operating systems and builds of the nodes on which the scheduler may put it.
@@ -86,7 +88,8 @@ impl SuccessorContext<'_> {
         let is_at_risk = open.clone().any(|name| !runnable.contains(name) || is_ready(name).is_none());
         let kinds = open.filter_map(node).map(kind_of).collect();
         let names = runnable.into_iter().filter(|name| is_ready(name) == Some(true)).map(Arc::from);
-        Ok(Successor { os: reviewed.decision.decided(), nodes: names.collect(), kinds, is_at_risk })
+        let (os, is_default) = (reviewed.decision.decided(), reviewed.decision.basis == Basis::Default);
+        Ok(Successor { os, is_default, nodes: names.collect(), kinds, is_at_risk })
     }
 }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "shorter calls with json!")]
 
 use mullion_policy::PolicySet;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::inventory::{Inventory, InventoryReader};
@@ -396,7 +397,8 @@ fn messages_and_events() {
     let sandbox = "Failed to create pod sandbox: rpc error: failed to setup network for sandbox \"x\": plugin failed";
     let pause = "Failed to create pod sandbox: failed to get sandbox image \"pause:3\": no match for platform in manifest: not found";
     let denied = "Failed to pull image \"r.example/app:1\": 401 Unauthorized";
-    let cases: [(&str, Value, Vec<Value>, &str); 11] = [
+    let address = "Failed to create pod sandbox: failed to setup network: pod does not have label vpc.amazonaws.com/PrivateIPv4Address";
+    let cases: [(&str, Value, Vec<Value>, &str); 12] = [
         ("platform", young.clone(), vec![event("p", "Failed", no_platform)], "evict l1 l2"),
         ("platform, of an earlier pod", young.clone(), vec![event("q", "Failed", no_platform)], "-"),
         ("young", young.clone(), vec![event("p", "FailedCreatePodSandBox", sandbox)], "-"),
@@ -407,6 +409,7 @@ fn messages_and_events() {
             vec![event("q", "FailedCreatePodSandBox", sandbox)],
             "EvidenceUnknown",
         ),
+        ("no address", stuck.clone(), vec![event("p", "FailedCreatePodSandBox", address)], "evict l1 l2"),
         ("no Event", stuck.clone(), vec![], "EvidenceUnknown"),
         ("pause image", young.clone(), vec![event("p", "FailedCreatePodSandBox", pause)], "-"),
         ("pull is denied", stuck.clone(), vec![event("p", "Failed", denied)], "EvidenceUnknown"),
@@ -427,6 +430,11 @@ fn messages_and_events() {
     for (name, pod, events, expected) in cases {
         let objects = [vec![selects_linux(), pod], events].concat();
         assert_eq!(outcome(&cluster(&objects)), expected, "{name}");
+    }
+    // A pod that nothing states the operating system of may be a Windows pod without a network.
+    for (message, expected) in [(sandbox, "EvidenceUnknown"), (address, "evict l1 l2")] {
+        let objects = [replica_set(PRIVATE), stuck.clone(), event("p", "FailedCreatePodSandBox", message)];
+        assert_eq!(outcome(&cluster(&objects)), expected, "{message}");
     }
 }
 
@@ -537,4 +545,174 @@ fn lists_that_were_not_read() {
     let report = find_stuck(&reader.finish(), &RepairContext { policies: &PolicySet::built_in(), called: &called });
     assert!(report.pods.is_empty());
     assert_eq!(report.evidence.to_string(), "not known: nodes were not read");
+}
+
+/// What an image really runs on; its name states it, or does not.
+#[derive(Debug, Clone, Copy)]
+struct TrueImage {
+    name: &'static str,
+    /// A Windows build, or Linux.
+    build: Option<&'static str>,
+}
+
+const IMAGES: [TrueImage; 5] = [
+    TrueImage { name: LINUX, build: None },
+    TrueImage { name: WINDOWS, build: Some("10.0.20348") },
+    TrueImage { name: "mcr.microsoft.com/windows/servercore:ltsc2019", build: Some("10.0.17763") },
+    TrueImage { name: "r.example/linux-tool:1", build: None },
+    TrueImage { name: "r.example/windows-tool:1", build: Some("10.0.20348") },
+];
+
+const HOSTS: [(&str, Option<&str>); 6] = [
+    ("l1", None),
+    ("l2", None),
+    ("w19a", Some("10.0.17763")),
+    ("w19b", Some("10.0.17763")),
+    ("w22a", Some("10.0.20348")),
+    ("w22b", Some("10.0.20348")),
+];
+
+const OWNERS: [&str; 6] = ["ReplicaSet", "StatefulSet", "Job", "DaemonSet", "Workflow", ""];
+
+const NO_PLATFORM: &str = "Back-off pulling image: ErrImagePull: no match for platform in manifest: not found";
+
+/// A pod of a random cluster.
+#[derive(Debug, Clone, Copy)]
+struct RandomPod {
+    image: usize,
+    host: usize,
+    owner: usize,
+    /// 0-1: waits; 2: the message of its platform, if that is true; 3: a denied pull; 4: lost; 5: unreported; 6: deleted;
+    /// 7: ran before, if it can; 8-9: runs, if it can.
+    state: usize,
+    failed: u64,
+    is_young: bool,
+    has_event: bool,
+}
+
+impl RandomPod {
+    fn fits(self, host: usize) -> bool {
+        IMAGES[self.image].build == HOSTS[host].1
+    }
+
+    fn never_started(self) -> bool {
+        self.state < 4 || self.state > 6 && !self.fits(self.host)
+    }
+
+    /// The pod with its owner, its Event and, if its owner is no ReplicaSet, its kind.
+    fn objects(self, at: usize) -> Vec<Value> {
+        let (kind, image) = (OWNERS[self.owner], IMAGES[self.image].name);
+        let name = format!("web-{at}");
+        let mut stored = with(pod(kind, image, HOSTS[self.host].0), "/metadata/name", json!(name));
+        stored["metadata"]["uid"] = json!(name);
+        if !kind.is_empty() {
+            stored["metadata"]["ownerReferences"][0]["name"] = json!(name);
+        }
+        if self.is_young {
+            stored["status"]["startTime"] = json!(JUST_NOW);
+        }
+        let waiting = |reason: &str, message: &str| json!({"name": "c", "state": {"waiting": {"reason": reason, "message": message}}});
+        let ran = json!({"name": "c", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 1, "startedAt": LONG_AGO}}});
+        let status = match self.state {
+            2 if !self.fits(self.host) => waiting("ImagePullBackOff", NO_PLATFORM),
+            3 => waiting("ImagePullBackOff", "Failed to pull image: 401 Unauthorized"),
+            4 => json!({"name": "c", "restartCount": 2, "state": {"waiting": {}}}),
+            7 if self.fits(self.host) => ran,
+            8.. if self.fits(self.host) => json!({"name": "c", "ready": true, "state": {"running": {}}}),
+            _ => waiting("ContainerCreating", ""),
+        };
+        stored["status"]["containerStatuses"] = if self.state == 5 { json!([]) } else { json!([status]) };
+        if self.state == 6 {
+            stored["metadata"]["deletionTimestamp"] = json!(LONG_AGO);
+        }
+        let mut all = vec![stored];
+        if self.has_event {
+            let message = "Failed to create pod sandbox: failed to setup network for sandbox \"x\": plugin failed";
+            let mut event = event(&name, "FailedCreatePodSandBox", message);
+            event["involvedObject"]["name"] = json!(name);
+            all.push(event);
+        }
+        if OWNERS[..4].contains(&kind) {
+            let spec = json!({"replicas": 1, "backoffLimit": 2, "template": template(image, json!({}))});
+            let mut object = with(owner(kind, spec), "/metadata/name", json!(name));
+            object["status"] = json!({"failed": self.failed});
+            all.push(object);
+        }
+        all
+    }
+}
+
+fn random_pod() -> impl Strategy<Value = RandomPod> {
+    let numbers = (0..IMAGES.len(), 0..HOSTS.len(), 0..OWNERS.len(), 0usize..10, 0u64..4);
+    (numbers, any::<bool>(), any::<bool>()).prop_map(|((image, host, owner, state, failed), is_young, has_event)| {
+        RandomPod { image, host, owner, state, failed, is_young, has_event }
+    })
+}
+
+/// The nodes, of which some are not ready, cordoned, or all Windows nodes tainted.
+fn random_nodes(ready: u8, cordoned: u8, tainted: bool) -> Vec<Value> {
+    let node = |(at, (name, build)): (usize, &(&str, Option<&str>))| {
+        let mut node = node(name, &build.map(|build| format!("{build}.1")).unwrap_or_default());
+        node["spec"] = json!({"unschedulable": cordoned >> at & 1 == 1});
+        if ready >> at & 1 == 0 {
+            node["status"]["conditions"][0]["status"] = json!("False");
+        }
+        if tainted && build.is_some() {
+            node["spec"]["taints"] = json!([{"key": "os", "value": "windows", "effect": "NoSchedule"}]);
+        }
+        node
+    };
+    HOSTS.iter().enumerate().map(node).collect()
+}
+
+fn evictable(nodes: &[Value], pods: &[RandomPod]) -> Vec<StuckPod> {
+    let objects = pods.iter().enumerate().flat_map(|(at, pod)| pod.objects(at));
+    let all: Vec<Value> = nodes.iter().cloned().chain(objects).collect();
+    let found = found(&all);
+    found.into_iter().filter(|pod| matches!(pod.action, RepairAction::Evict { .. })).collect()
+}
+
+proptest! {
+    /// No pod is evicted whose container started, whose node fits or whose evidence is not known; its successor goes where its
+    /// image runs, if that is stated. A run that was interrupted anywhere can be repeated, and then a second run finds nothing.
+    #[test]
+    fn random_clusters(
+        mut pods in prop::collection::vec(random_pod(), 1..10),
+        ready in any::<u8>(),
+        cordoned in any::<u8>(),
+        tainted in any::<bool>(),
+        interrupted in 0usize..4,
+    ) {
+        let nodes = random_nodes(ready | 0b1, cordoned, tainted);
+        let first = evictable(&nodes, &pods);
+        let mut evicted = 0;
+        for round in 0.. {
+            let stuck = evictable(&nodes, &pods);
+            if stuck.is_empty() {
+                break;
+            }
+            prop_assert!(round < 2, "pods are evicted again: {:?}", stuck);
+            let most = if round == 0 { interrupted } else { usize::MAX };
+            for one in stuck.iter().take(most) {
+                let at: usize = one.name.trim_start_matches("web-").parse().unwrap();
+                let pod = pods[at];
+                prop_assert!(pod.never_started() && !pod.fits(pod.host), "{:?}: {:?}", pod, one);
+                prop_assert!(OWNERS[pod.owner] != "Job" || pod.failed < 2, "{:?}", pod);
+                let RepairAction::Evict { nodes: targets, .. } = &one.action else { continue };
+                prop_assert!(!targets.is_empty());
+                let mut host = 0;
+                for target in targets.iter() {
+                    host = HOSTS.iter().position(|(name, _)| **name == **target).unwrap();
+                    // The successor of a pod of which nothing states the operating system gets the Linux default, as every
+                    // new pod. This is why one pod of an owner is evicted first.
+                    let is_stated = !IMAGES[pod.image].name.starts_with("r.example/");
+                    prop_assert!(pod.fits(host) || !is_stated, "{:?} goes to {}", pod, target);
+                    prop_assert!((ready | 0b1) >> host & 1 == 1 && cordoned >> host & 1 == 0);
+                }
+                evicted += 1;
+                pods[at] = RandomPod { host, state: 9, failed: pod.failed + 1, has_event: false, ..pod };
+            }
+        }
+        prop_assert_eq!(evicted, first.len());
+    }
 }
