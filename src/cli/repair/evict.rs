@@ -39,7 +39,7 @@ enum EvictionResult {
     Evicted(Option<OwnerPods>),
     /// It, or its owner, changed since it was found: it is not evicted.
     Changed(String),
-    /// The API server refuses now, because of a PodDisruptionBudget.
+    /// The API server refuses now, because of a `PodDisruptionBudget`.
     Refused(String),
     /// The API server failed.
     Failed(String),

@@ -1,4 +1,4 @@
-//! Where the volumes of stuck pods are: their PersistentVolumeClaims, and the PersistentVolumes of these.
+//! Where the volumes of stuck pods are: their `PersistentVolumeClaim`s, and the `PersistentVolume`s of these.
 
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_survey::repair::{RepairAction, StuckPod, claim_names, restrict_to_volumes};

@@ -57,9 +57,9 @@ pub(crate) const SELF_SUBJECT_REVIEWS: Kind =
 pub(crate) const DEPLOYMENTS: Kind = kind(["Deployment", "deployments", "deploy"], "apps", "v1");
 /// Pods.
 pub(crate) const PODS: Kind = kind(["Pod", "pods", "po"], "", "v1");
-/// PersistentVolumeClaims of stuck pods.
+/// `PersistentVolumeClaim`s of stuck pods.
 pub(crate) const CLAIMS: Kind = kind(["PersistentVolumeClaim", "persistentvolumeclaims", "pvc"], "", "v1");
-/// PersistentVolumes of these: their nodes.
+/// `PersistentVolume`s of these: their nodes.
 pub(crate) const VOLUMES: Kind = cluster_kind(["PersistentVolume", "persistentvolumes", "pv"], "", "v1");
 /// Events.
 pub(crate) const EVENTS: Kind = kind(["Event", "events", "ev"], "", "v1");

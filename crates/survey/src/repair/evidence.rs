@@ -84,17 +84,6 @@ impl EvidenceContext<'_> {
         self.events(pod).find(|(reason, message)| translate(reason, message).is_some_and(|found| counts(found.class)))
     }
 
-    /// The message with which the kubelet rejected the pod for its operating system.
-    pub(super) fn refusal(&self, pod: &PodRecord) -> Option<StuckEvidence> {
-        let is_refusal =
-            |class: MessageClass| matches!(class, MessageClass::OsFieldRejected | MessageClass::OsLabelRejected);
-        let texts = pod.problems.iter().map(|text| (&*text.reason, &*text.message));
-        let (reason, message) = texts
-            .into_iter()
-            .find(|(reason, message)| translate(reason, message).is_some_and(|found| is_refusal(found.class)))?;
-        Some(StuckEvidence::Refused { message: if message.is_empty() { reason } else { message }.to_owned() })
-    }
-
     /// Reasons and messages of the status of a pod, and of its Events.
     fn messages<'p>(&'p self, pod: &'p PodRecord) -> impl Iterator<Item = (&'p str, &'p str)> {
         let of_containers = pod.problems.iter().filter(|text| text.container.is_some());
@@ -105,9 +94,20 @@ impl EvidenceContext<'_> {
         let key = ObjectKey { namespace: pod.namespace.clone(), kind: "Pod".into(), name: pod.name.clone() };
         let events = self.inventory.events.get(&key).into_iter().flatten();
         events
-            .filter(|event| &*event.uid == &*pod.uid || event.uid.is_empty())
+            .filter(|event| event.uid == pod.uid || event.uid.is_empty())
             .map(|event| (&*event.reason, &*event.message))
     }
+}
+
+/// The message with which the kubelet rejected the pod for its operating system.
+pub(super) fn refusal(pod: &PodRecord) -> Option<StuckEvidence> {
+    let is_refusal =
+        |class: MessageClass| matches!(class, MessageClass::OsFieldRejected | MessageClass::OsLabelRejected);
+    let texts = pod.problems.iter().map(|text| (&*text.reason, &*text.message));
+    let (reason, message) = texts
+        .into_iter()
+        .find(|(reason, message)| translate(reason, message).is_some_and(|found| is_refusal(found.class)))?;
+    Some(StuckEvidence::Refused { message: if message.is_empty() { reason } else { message }.to_owned() })
 }
 
 /// Whether the message is one that Linux pods have on Windows nodes, and Windows pods do not.

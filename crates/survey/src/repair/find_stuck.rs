@@ -13,7 +13,7 @@ use crate::analysis::{
 };
 use crate::evidence::{Evidence, Statement};
 use crate::inventory::{Inventory, ObjectKey, OwnerKey, PodRecord, WorkloadRecord};
-use crate::repair::evidence::EvidenceContext;
+use crate::repair::evidence::{EvidenceContext, refusal};
 use crate::repair::owner::{REPLACING, check_owner};
 use crate::repair::started_images::StartedImages;
 use crate::repair::stuck_pod::{LeaveReason, PodOwner, RepairAction, StuckEvidence, StuckPod};
@@ -118,7 +118,7 @@ impl<'a> Finder<'a> {
             ));
         }
         if pod.ended {
-            let evidence = self.evidence.refusal(pod)?;
+            let evidence = refusal(pod)?;
             let action = self.refused(at, pod);
             return Some(stuck_pod(pod, node, evidence, action, preview.as_deref()));
         }

@@ -172,7 +172,7 @@ pub enum RepairAction {
     Evict {
         /// The nodes.
         nodes: Arc<[Arc<str>]>,
-        /// Whether it has volumes of PersistentVolumeClaims, whose nodes are not known yet.
+        /// Whether it has volumes of `PersistentVolumeClaim`s, whose nodes are not known yet.
         has_claims: bool,
     },
     /// Its owner has already replaced it.
@@ -290,7 +290,7 @@ impl StuckPod {
     pub fn command(&self) -> Option<String> {
         let of = |kind: &str, name: &str| format!("{}/{name} -n {}", kind.to_lowercase(), self.namespace);
         let pod = of("pod", &self.name);
-        let owner = self.owner.as_ref().map(|owner| owner.edited());
+        let owner = self.owner.as_ref().map(PodOwner::edited);
         let names = [self.namespace.as_str(), &self.name, &self.node];
         if !names.iter().chain(owner.iter().map(|(_, name)| name)).all(|name| is_name(name)) {
             return None;

@@ -42,7 +42,10 @@ fn outcome(objects: &[Value]) -> String {
     match found(objects).as_slice() {
         [] => "-".to_owned(),
         [pod] => action_text(pod),
-        several => several.iter().map(|pod| format!("{}: {}\n", pod.name, action_text(pod))).collect(),
+        several => {
+            let lines: Vec<String> = several.iter().map(|pod| format!("{}: {}", pod.name, action_text(pod))).collect();
+            lines.join("\n")
+        }
     }
 }
 
@@ -313,7 +316,7 @@ fn each_eviction_takes_an_attempt() {
     let job = owner("Job", json!({"backoffLimit": 2, "parallelism": 3, "template": template(LINUX, json!({}))}));
     let pods = ["a", "b", "c"].map(|name| with(pod("Job", LINUX, "w22"), "/metadata/name", json!(name)));
     let objects = [vec![job], pods.to_vec()].concat();
-    let expected = "a: evict l1 l2\nb: evict l1 l2\nc: Attempts { failed: 2, limit: 2 }\n";
+    let expected = "a: evict l1 l2\nb: evict l1 l2\nc: Attempts { failed: 2, limit: 2 }";
     assert_eq!(outcome(&cluster(&objects)), expected);
 }
 

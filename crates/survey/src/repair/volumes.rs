@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::repair::stuck_pod::{LeaveReason, RepairAction, StuckPod};
 
-/// The names of the PersistentVolumeClaims of a pod that its successor has too: not those of ephemeral volumes.
+/// The names of the `PersistentVolumeClaim`s of a pod that its successor has too: not those of ephemeral volumes.
 pub fn claim_names(pod: &Value) -> Vec<String> {
     let volumes = pod.pointer("/spec/volumes").and_then(Value::as_array).into_iter().flatten();
     let name = |volume: &Value| volume.pointer("/persistentVolumeClaim/claimName")?.as_str().map(str::to_owned);
@@ -24,7 +24,7 @@ pub(super) fn has_claims(owner: &Value) -> bool {
         || volumes.into_iter().any(|volume| volume.get("persistentVolumeClaim").is_some())
 }
 
-/// Keeps the nodes that all volumes of the pod admit. `volumes`: the PersistentVolumes of its claims; `None` if they were not
+/// Keeps the nodes that all volumes of the pod admit. `volumes`: the `PersistentVolume`s of its claims; `None` if they were not
 /// read.
 pub fn restrict_to_volumes(pod: &mut StuckPod, volumes: Option<&[Value]>, snapshot: &ClusterSnapshot) {
     let RepairAction::Evict { nodes, has_claims: true } = &pod.action else { return };
