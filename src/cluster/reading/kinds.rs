@@ -1,4 +1,5 @@
-//! The kinds that are read. The cluster role `mullion-reader` allows `get` and `list` of those that commands read.
+//! The kinds that are read. The cluster role `mullion-reader` allows `get` and `list` of those that commands read, but not of the
+//! claims and volumes that `mullion repair` reads.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
