@@ -67,6 +67,8 @@ mod policy_diff;
 mod policy_files;
 #[path = "cli/policy_test.rs"]
 mod policy_test;
+#[path = "cli/repair.rs"]
+mod repair;
 #[path = "cli/repository.rs"]
 mod repository;
 #[path = "cli/show.rs"]
@@ -200,6 +202,13 @@ fn exit_codes() {
         (&["policy", "test", "../../policies/audit.test.yaml"], 0),
         (&["withdraw", "--kubeconfig", "nosuch"], 2),
         (&["withdraw", "--timeout", "0s"], 2),
+        (&["repair", "--kubeconfig", "nosuch"], 2),
+        (&["repair", "--yes", "list.json"], 2),
+        (&["repair", "--dry-run=server", "list.json"], 2),
+        (&["repair", "-l", "app=web", "list.json"], 2),
+        (&["repair", "--policies", "cluster", "list.json"], 2),
+        (&["repair", "--rate", "0"], 2),
+        (&["repair", "--dry-run=client"], 2),
         (&["no-such-command"], 2),
         (&[], 2),
         (&["--help"], 0),

@@ -8,8 +8,8 @@ use crate::cli::help;
 use crate::cli::policy::PolicyArgs;
 use crate::cli::policy::command::PolicyCommand;
 use crate::cli::{
-    check, compat, completions, explain, facts, image, man, mutate, plan, rules, status, survey, verify, version,
-    withdraw,
+    check, compat, completions, explain, facts, image, man, mutate, plan, repair, rules, status, survey, verify,
+    version, withdraw,
 };
 use crate::controller::ControllerArgs;
 use crate::webhook::WebhookArgs;
@@ -36,6 +36,8 @@ pub enum Command {
     Survey(survey::SurveyArgs),
     /// Plan the move of a cluster to another Windows release
     Plan(plan::PlanArgs),
+    /// List pods that can never start where they are, and evict those that their owners make again elsewhere
+    Repair(repair::RepairArgs),
     /// Print the tables of facts that survey and plan use, or check a file with such tables
     Facts(facts::FactsArgs),
     /// Print the operating system and Windows builds of an image
@@ -73,6 +75,7 @@ impl Command {
             Self::Explain(args) => &args.output_file,
             Self::Survey(args) => &args.output_file,
             Self::Plan(args) => &args.output_file,
+            Self::Repair(args) => &args.output_file,
             Self::Facts(args) => &args.output_file,
             Self::Image(args) => &args.output_file,
             Self::Compat(args) => &args.output_file,

@@ -8,7 +8,7 @@ use clap::builder::{StyledStr, Styles};
 /// The groups, and their commands in the order of the help. A test finds a command that is missing.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Manifests", &["check", "mutate", "explain"]),
-    ("Clusters", &["survey", "plan", "status", "verify", "withdraw"]),
+    ("Clusters", &["survey", "plan", "repair", "status", "verify", "withdraw"]),
     ("Rules and policies", &["rules", "policy"]),
     ("Images and releases", &["image", "compat", "facts"]),
     ("Processes in a cluster", &["webhook", "controller"]),

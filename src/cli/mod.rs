@@ -39,6 +39,7 @@ mod policy_files;
 mod progress;
 mod registry;
 mod release_argument;
+mod repair;
 mod review_sources;
 mod rules;
 mod run;

@@ -17,8 +17,8 @@ use crate::cli::kubectl::Caller;
 use crate::cli::outcome::Outcome;
 use crate::cli::output_file::with_output_file;
 use crate::cli::{
-    check, compat, completions, explain, facts, image, io_handles, kubectl, man, mutate, plan, policy, rules, status,
-    survey, verify, version, withdraw,
+    check, compat, completions, explain, facts, image, io_handles, kubectl, man, mutate, plan, policy, repair, rules,
+    status, survey, verify, version, withdraw,
 };
 use crate::{controller, webhook};
 
@@ -110,6 +110,7 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         Command::Explain(args) => explain::run(&args, io),
         Command::Survey(args) => survey::run(&args, io),
         Command::Plan(args) => plan::run(&args, io),
+        Command::Repair(args) => repair::run(&args, io),
         Command::Facts(args) => facts::run(&args, io),
         Command::Image(args) => image::run(&args, io),
         Command::Compat(args) => compat::run(&args, io),

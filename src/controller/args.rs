@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 
 use crate::controller::certificates::{parse_lifetime, parse_name};
+use crate::controller::repair_mode::RepairMode;
 use crate::server::positive_seconds;
 use crate::telemetry::LogArgs;
 
@@ -52,6 +53,9 @@ pub struct ControllerArgs {
     /// How often that pod is sent, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = positive_seconds, hide = true)]
     pub probe_interval: Duration,
+    /// What is done about pods that can never start where they are, which mullion repair lists: the controller evicts none
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = RepairMode::Report)]
+    pub repair: RepairMode,
     /// How often the policy files are read again, in seconds. Kubelets update a mounted ConfigMap within about a minute
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = positive_seconds, hide = true)]
     pub reload_interval: Duration,

@@ -26,6 +26,7 @@ pub(crate) const WRITE_DENIED: EventReason = warning("WriteDenied", "Write");
 pub(crate) const NODES_LEFT_OUT: EventReason = warning("NodesLeftOut", "Review");
 pub(crate) const PODS_MISSED: EventReason = warning("PodsMissed", "Review");
 pub(crate) const PODS_MISPLACED: EventReason = warning("PodsMisplaced", "Review");
+pub(crate) const PODS_STUCK: EventReason = warning("PodsStuck", "Review");
 pub(crate) const WINDOWS_FINDINGS: EventReason = warning("WindowsFindings", "Review");
 
 // === the webhook, and the policy files ===

@@ -15,6 +15,7 @@ use crate::cluster::{LiveSnapshot, Owner};
 use crate::controller::certificates::CertificateSettings;
 use crate::controller::events::EventRecorder;
 use crate::controller::metrics::ControllerMetrics;
+use crate::controller::repair_mode::RepairMode;
 use crate::controller::reported_facts::ReportedFacts;
 use crate::policy_files::PolicyReport;
 
@@ -53,6 +54,8 @@ pub struct LeaderContext {
     /// The namespace of probes: one that the webhook configurations cover.
     pub(crate) probe_namespace: String,
     pub(crate) probe_interval: Duration,
+    /// What is done about stuck pods.
+    pub(crate) repair: RepairMode,
     /// Ends every control loop.
     pub(crate) stop: CancellationToken,
 }
@@ -87,6 +90,7 @@ impl LeaderContext {
             report: ReportedFacts::default(),
             ready,
             probe_namespace: "default".to_owned(),
+            repair: RepairMode::Report,
             probe_interval: Duration::from_secs(60),
             stop,
         }

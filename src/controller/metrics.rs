@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mullion_engine::admission::Endpoint;
+use mullion_engine::model::Os;
 use mullion_engine::node::TaintBlocker;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -32,6 +33,8 @@ metric_set! {
         runtime_class_writes: Family<WriteOutcome, Counter> = "Writes of RuntimeClasses, by outcome",
         pod_patches: Family<WriteOutcome, Counter> = "Patches of pods that lacked tolerations, by outcome",
         missed_pods: Gauge = "Pods created without Mullion that must be created again",
+        stuck_pods: Family<MetricLabels<1>, Gauge> =
+            "Misplaced pods of which no container started within ten minutes, by the operating system of their nodes",
         windows_nodes: Gauge = "Windows nodes, virtual ones included",
         nodes_waiting: Gauge = "Nodes whose taint waits for pods that do not tolerate it",
         taint_waits_for: Family<BlockerLabels, Gauge> =
@@ -144,6 +147,14 @@ impl ControllerMetrics {
         set(&self.own.missed_pods, pods);
     }
 
+    /// Sets the numbers of pods that can never start on nodes of each operating system; `None` while they are not counted.
+    pub fn set_stuck_pods(&self, pods: Option<[(Os, usize); 2]>) {
+        self.own.stuck_pods.clear();
+        for (os, pods) in pods.into_iter().flatten() {
+            set(&self.own.stuck_pods.get_or_create(&[("node_os", os.name())]), pods);
+        }
+    }
+
     /// Sets the number of Windows nodes, and of those that wait for their taint, on which someone undoes changes, and
     /// for which `mode: Audit` withholds a change.
     pub fn set_nodes(&self, windows: usize, waiting: usize, contested: usize, withheld: usize) {
@@ -196,6 +207,7 @@ impl ControllerMetrics {
         self.set_taint_blockers("", &[]);
         self.set_left_out(&[]);
         self.set_missed_pods(0);
+        self.set_stuck_pods(None);
         self.clear_probes();
     }
 
@@ -273,6 +285,7 @@ mod tests {
         metrics.set_taint_blockers("t", &[(TaintBlocker::DaemonSet("shop/agent".to_owned()), 2)]);
         metrics.set_left_out(&[("shop/agent".to_owned(), 7)]);
         metrics.set_missed_pods(4);
+        metrics.set_stuck_pods(Some([(Os::Linux, 0), (Os::Windows, 3)]));
         metrics.endpoint_reached(Endpoint::Mutate, 5);
         metrics.endpoint_missed(Endpoint::Validate);
         metrics.certificates_valid(Some(&(4..6)), None);
@@ -280,6 +293,7 @@ mod tests {
         for shown in [
             "leader 1",
             "nodes_waiting 2",
+            r#"stuck_pods{node_os="windows"} 3"#,
             r#"taint_waits_for{kind="DaemonSet",namespace="shop",name="agent",toleration="t"} 2"#,
             r#"daemonset_nodes_left_out{namespace="shop",name="agent"} 7"#,
             "certificate=\"ca\"} 6",

@@ -62,6 +62,7 @@ mod own_taints;
 pub mod pods;
 mod policy_status;
 mod reachability;
+mod repair_mode;
 mod report;
 mod reported_facts;
 mod runtime_classes;

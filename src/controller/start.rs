@@ -21,6 +21,7 @@ use crate::controller::control_loops::LeadershipEnd;
 use crate::controller::leader_context::LeaderContext;
 use crate::controller::lease::{Fence, LeaseFollower, LeaseTiming, create_identity};
 use crate::controller::metrics::ControllerMetrics;
+use crate::controller::repair_mode::RepairMode;
 use crate::policy_files::{PolicyFileReader, PolicyReporter, load_at_start, reload};
 use crate::server::{AdminThread, ServerMetrics, listen, run_to_end};
 use crate::shutdown_signals::Signals;
@@ -83,6 +84,7 @@ async fn start(args: &ControllerArgs) -> anyhow::Result<()> {
         policies,
         policy_reporter,
         probe_namespace: args.probe_namespace.clone(),
+        repair: args.repair,
         probe_interval: args.probe_interval,
         certificates,
         metrics,
@@ -135,6 +137,7 @@ struct Terms {
     policies: channel::Receiver<Arc<PolicySet>>,
     policy_reporter: PolicyReporter,
     probe_namespace: String,
+    repair: RepairMode,
     probe_interval: Duration,
     certificates: Option<Arc<CertificateSettings>>,
     metrics: ControllerMetrics,
@@ -181,6 +184,7 @@ impl Terms {
         };
         let leading = LeaderContext {
             probe_namespace: self.probe_namespace.clone(),
+            repair: self.repair,
             probe_interval: self.probe_interval,
             certificates: self.certificates.clone(),
             policy_reports: Some(self.policy_reporter.follow()),

@@ -170,6 +170,9 @@ pub fn no_wildcards_and_no_writes_of_the_webhook(file: &Rendered) -> Result<()> 
             // empty namespace (for dry runs).
             let makes_pods = words("resources").contains(&"pods") && words("verbs").contains(&"create");
             ensure!(!makes_pods || role["kind"] == "Role" && name == "mullion-controller-probe", "{name}: {rule}");
+            // `mullion repair` evicts with the permissions of the person who runs it.
+            let ends_pods = words("resources").contains(&"pods") && words("verbs").contains(&"delete");
+            ensure!(!ends_pods && !words("resources").contains(&"pods/eviction"), "{name}: {rule}");
             let secrets = words("resources").contains(&"secrets");
             let named = !words("resourceNames").is_empty() || words("verbs") == ["create"];
             let pull = name.starts_with("mullion-webhook")

@@ -38,6 +38,7 @@ const WRONG: &[(&str, &[&str])] = &[
     // Unknown words.
     ("admission.failurePolicy=fail", &["at '/admission/failurePolicy'", "'Ignore', 'Fail'"]),
     ("certificates.mode=managed", &["at '/certificates/mode'", "'Managed', 'CertManager', 'Provided'"]),
+    ("repair.mode=Evict", &["at '/repair/mode'", "'Disabled', 'Report'"]),
     ("policies.shipped=Default", &["at '/policies/shipped'", "'default', 'compatible', 'strict', 'audit'"]),
     ("webhook.log=warning", &["at '/webhook/log'", "'error', 'warn', 'info', 'debug', 'trace'"]),
     ("image.pullPolicy=always", &["at '/image/pullPolicy'", "'Always', 'IfNotPresent', 'Never'"]),

@@ -203,6 +203,11 @@ impl Runs {
                 let ran = self.run(words, format, &[details, &to, &["--", dump]].concat(), "", &HOSTILE);
                 assert!(ran.out.len() > 2_000, "{}{}", ran.out, ran.err);
             }
+            "repair" => {
+                self.run(words, format, &["--", dump], "", &[]);
+                let ran = self.run(words, format, &["--kubeconfig", kubeconfig], "", &[]);
+                assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
+            }
             "facts" => {
                 self.run(words, format, &["--", dump], "", &[]);
             }

@@ -178,6 +178,7 @@ fn controller() -> String {
     metrics.certificates_valid(Some(&(1..2)), Some(&(1..2)));
     metrics.set_taint_blockers("{key: os}", &[(TaintBlocker::DaemonSet("shop/agent".to_owned()), 1)]);
     metrics.set_left_out(&[("shop/agent".to_owned(), 1)]);
+    metrics.set_stuck_pods(Some([(Os::Linux, 1), (Os::Windows, 1)]));
     metrics.endpoint_reached(Endpoint::Mutate, 1);
     metrics.endpoint_reached(Endpoint::Validate, 1);
     metrics.probed("reached");

@@ -49,6 +49,7 @@ mod registration;
 #[path = "../registry/server.rs"]
 #[expect(dead_code, reason = "shared with the tests of the registry client, which push more kinds of things")]
 mod registry;
+mod repair;
 mod rights;
 mod shared;
 mod status;
@@ -105,6 +106,7 @@ fn main() -> ExitCode {
             memory::a_lost_label_changes_no_other_pod,
             memory::a_node_that_cycles_its_kernel_version_leaves_nothing,
             policies::admins_see_the_result_of_their_edit,
+            repair::pods_from_before_mullion_start_elsewhere,
             in_force::the_policies_of_the_cluster_decide,
             in_force::what_is_not_reviewed_is_named,
             hostile_facts::long_annotations_and_taints_cost_little,

@@ -289,7 +289,8 @@ pub async fn unrepairable_pods_are_reported(missed: &Missed) -> Result<()> {
     next.stop().await
 }
 
-/// A Linux pod that fails on a Windows node is reported; one that works there is not.
+/// A Linux pod that fails on a Windows node is reported, and one that has never started there is counted as stuck; one that
+/// works there is not.
 pub async fn pods_on_the_wrong_nodes_are_reported(missed: &Missed) -> Result<()> {
     let namespace = missed.plane.namespace("wrong").await?;
     let on_windows = |name: &str| {
@@ -302,19 +303,33 @@ pub async fn pods_on_the_wrong_nodes_are_reported(missed: &Missed) -> Result<()>
     broken["metadata"]["annotations"] = json!({UNMANAGED: "as a kubelet that cannot start it"});
     let created = create(&namespace, &broken).await?;
     create(&namespace, &on_windows("works")).await?;
+    let mut stuck = on_windows("stuck");
+    stuck["metadata"]["annotations"] = json!({"mullion-cluster/waits-off": "linux"});
+    create(&namespace, &stuck).await?;
     let created: jiff::Timestamp = created["metadata"]["creationTimestamp"].as_str().context("a time")?.parse()?;
     wait_for("the pods to be older than those that may have come before their node", DEADLINE, async || {
         let old = jiff::Timestamp::now().duration_since(created).as_secs() > 11;
         let works = get(&namespace, "Pod", "works").await.map_err(|error| error.to_string())?;
-        if old && works["status"]["phase"] == "Running" { Ok(()) } else { Err(works["status"].to_string()) }
+        let stuck = get(&namespace, "Pod", "stuck").await.map_err(|error| error.to_string())?;
+        let is_reported = works["status"]["phase"] == "Running" && stuck["status"]["podIP"].is_string();
+        if old && is_reported { Ok(()) } else { Err(format!("{}, {}", works["status"], stuck["status"])) }
     })
     .await?;
     let controller = missed.controller(&namespace, "mode: Enforce")?;
     let event = event_of(&namespace, "Pod", "broken").await?;
     let note = event["note"].as_str().unwrap_or_default();
     ensure!(event["reason"] == "PodsMisplaced" && note.contains("app:1.0-linux"), "{event}");
-    controller.wait_for_missed(1).await?;
-    ensure!(events(&namespace).await?.len() == 1, "{:?}", events(&namespace).await?);
+    controller.wait_for_missed(2).await?;
+    let reasons = wait_for("an event about the pod that never started", DEADLINE, async || {
+        let events = events(&namespace).await.map_err(|error| error.to_string())?;
+        let of_stuck = events.iter().filter(|event| event["regarding"]["name"] == "stuck");
+        let mut reasons: Vec<String> = of_stuck.map(|event| event["reason"].to_string()).collect();
+        reasons.sort();
+        if events.len() == 3 { Ok(reasons) } else { Err(format!("{events:?}")) }
+    })
+    .await?;
+    ensure!(reasons == ["\"PodsMisplaced\"", "\"PodsStuck\""], "{reasons:?}");
+    ensure!(controller.number("mullion_stuck_pods{node_os=\"windows\"}")? == 1, "{}", controller.metrics.encode()?);
     controller.stop().await
 }
 

@@ -21,6 +21,7 @@ webhook.podDisruptionBudget.maxUnavailable
 controller.replicas
 controller.adminPort
 controller.probeNamespace
+repair.mode
 controller.log
 controller.podDisruptionBudget.enabled
 controller.podDisruptionBudget.maxUnavailable

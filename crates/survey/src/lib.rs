@@ -7,7 +7,7 @@
 //! [`inventory`] reads and stores objects, [`survey()`] finds what is wrong, [`report`] is the report, from which every
 //! format and every comparison of two reports starts. [`catalogue`] explains the findings, and [`facts`] contains the
 //! tables. [`redact`] replaces the names in a
-//! report, [`mod@compare`] finds the differences between two reports, and [`read`] reads a report that was written as
+//! report, [`repair`] finds pods that can never start where they are, [`mod@compare`] finds the differences between two reports, and [`read`] reads a report that was written as
 //! JSON. Nothing here reads files or clusters, and the time is an argument.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -23,6 +23,7 @@ mod messages;
 mod node_product;
 pub mod read;
 pub mod redact;
+pub mod repair;
 pub mod report;
 
 pub use analysis::{SurveyContext, survey};

@@ -49,8 +49,8 @@ fn taint_waits(nodes: &NodesReport) -> StatusCheck {
 
 fn missed(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
     let name = "missed-pods";
-    let next =
-        "kubectl get events -n NAMESPACE --field-selector reason=PodsMissed shows what to do; also PodsMisplaced";
+    let next = "mullion repair lists those that can never start where they are; kubectl get events -n NAMESPACE \
+         --field-selector reason=PodsMissed shows what to do about the others; also PodsMisplaced";
     let counts =
         match facts.reported(now, |report| report.missed_pods.as_ref(), "the controller has not counted them yet") {
             Ok(counts) => counts,

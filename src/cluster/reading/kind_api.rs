@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kube::api::{DeleteParams, GetParams, ListParams, Patch, PostParams, WatchParams};
+use kube::api::{DeleteParams, EvictParams, GetParams, ListParams, Patch, PostParams, Preconditions, WatchParams};
 use kube::core::Request;
 use kube::core::request::Error as RequestError;
 use kube::{Client, Error, Result};
@@ -109,6 +109,16 @@ impl KindApi {
     /// Deletes an object. The response is the object or a Status, and is not read.
     pub(crate) async fn delete(&self, name: &str, params: &DeleteParams) -> Result<()> {
         let request = self.request(&[name])?.delete(name, params).map_err(Error::BuildRequest)?;
+        ResponseBody::of(&self.client, request).await.map(drop)
+    }
+
+    /// Evicts a pod exactly as it was read: no later version of it, and no other pod of its name. The response is a Status,
+    /// and is not read.
+    pub(crate) async fn evict(&self, name: &str, preconditions: Preconditions, dry_run: bool) -> Result<()> {
+        let delete_options = DeleteParams { dry_run, preconditions: Some(preconditions), ..DeleteParams::default() };
+        let post_options = PostParams { dry_run, ..post_params() };
+        let params = EvictParams { delete_options: Some(delete_options), post_options };
+        let request = self.request(&[name])?.evict(name, &params).map_err(Error::BuildRequest)?;
         ResponseBody::of(&self.client, request).await.map(drop)
     }
 

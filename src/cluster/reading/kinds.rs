@@ -1,4 +1,5 @@
-//! The kinds that are read. The cluster role `mullion-reader` allows `get` and `list` of those that commands read.
+//! The kinds that are read. The cluster role `mullion-reader` allows `get` and `list` of those that commands read, but not of the
+//! claims and volumes that `mullion repair` reads.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -62,6 +63,10 @@ pub(crate) const STATEFUL_SETS: Kind = kind(["StatefulSet", "statefulsets", "sts
 pub(crate) const DEPLOYMENTS: Kind = kind(["Deployment", "deployments", "deploy"], "apps", "v1");
 /// Pods.
 pub(crate) const PODS: Kind = kind(["Pod", "pods", "po"], "", "v1");
+/// `PersistentVolumeClaim`s of stuck pods.
+pub(crate) const CLAIMS: Kind = kind(["PersistentVolumeClaim", "persistentvolumeclaims", "pvc"], "", "v1");
+/// `PersistentVolume`s of these: their nodes.
+pub(crate) const VOLUMES: Kind = cluster_kind(["PersistentVolume", "persistentvolumes", "pv"], "", "v1");
 /// Events.
 pub(crate) const EVENTS: Kind = kind(["Event", "events", "ev"], "", "v1");
 /// Configurations of mutating webhooks.

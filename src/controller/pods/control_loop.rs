@@ -11,9 +11,11 @@ pub async fn run(leading: LeaderContext) {
     let work = async {
         // Without namespaces and nodes every review would be a guess.
         leading.snapshot.synced().await;
-        let LeaderContext { client, namespace, policies, snapshot, events, metrics, report, .. } = leading.clone();
+        let LeaderContext { client, namespace, policies, snapshot, events, metrics, report, repair, .. } =
+            leading.clone();
         let snapshot = Arc::clone(&snapshot.snapshot);
-        let context = Arc::new(PodContext::new(client, namespace, policies, snapshot, events, metrics, report));
+        let context = PodContext::new(client, namespace, policies, snapshot, events, metrics, report);
+        let context = Arc::new(context.with_repair(repair));
         let streaming = leading.streaming;
         let work = async {
             // The same applies until the selectors of the webhook are known.
@@ -31,5 +33,6 @@ pub async fn run(leading: LeaderContext) {
     leading.stop.run_until_cancelled(Box::pin(work)).await;
     // The next leader counts them.
     leading.metrics.set_missed_pods(0);
+    leading.metrics.set_stuck_pods(None);
     leading.report.update(|facts| facts.missed_pods = None);
 }

@@ -1,9 +1,11 @@
 //! Pods as they are read.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use mullion_engine::model::names::OWN_POD_METADATA;
 use mullion_snapshot::{LabelMap, or_default};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::cluster::reading::JsonText;
@@ -28,7 +30,37 @@ pub(crate) struct PodStatus {
     phase: String,
     #[serde(deserialize_with = "or_default")]
     conditions: Vec<Condition>,
+    #[serde(rename = "startTime", deserialize_with = "or_default")]
+    start_time: Option<Time>,
+    #[serde(rename = "containerStatuses", deserialize_with = "or_default")]
+    containers: Vec<ContainerStatus>,
+    #[serde(rename = "initContainerStatuses", deserialize_with = "or_default")]
+    init_containers: Vec<ContainerStatus>,
 }
+
+/// The status of a container, as far as it shows whether the container ever ran.
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ContainerStatus {
+    #[serde(deserialize_with = "or_default")]
+    ready: bool,
+    #[serde(deserialize_with = "or_default")]
+    restart_count: u64,
+    #[serde(deserialize_with = "or_default")]
+    state: ContainerState,
+    #[serde(deserialize_with = "or_default")]
+    last_state: ContainerState,
+}
+
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(default)]
+struct ContainerState {
+    running: Option<IgnoredAny>,
+    terminated: Option<IgnoredAny>,
+}
+
+/// How long a pod may take until its first container starts.
+const UNSTARTED: SignedDuration = SignedDuration::from_mins(10);
 
 #[derive(Deserialize, Clone, Debug, Default)]
 #[serde(default)]
@@ -65,6 +97,17 @@ impl PodStatus {
     /// Whether it is Ready.
     pub(crate) fn ready(&self) -> bool {
         self.has_true("Ready")
+    }
+
+    /// Whether its kubelet accepted it ten minutes ago, and reports containers of which none may have run.
+    pub(crate) fn never_started(&self, now: Timestamp) -> bool {
+        let may_have_run = |one: &ContainerStatus| {
+            let ran = |state: &ContainerState| state.running.is_some() || state.terminated.is_some();
+            one.ready || one.restart_count > 0 || ran(&one.state) || ran(&one.last_state)
+        };
+        self.start_time.as_ref().is_some_and(|start| now.duration_since(start.0) >= UNSTARTED)
+            && !self.containers.is_empty()
+            && !self.containers.iter().chain(&self.init_containers).any(may_have_run)
     }
 
     /// Whether the condition of this type is true.
@@ -130,6 +173,28 @@ mod tests {
 
     use super::*;
     use crate::cluster::SlimObject;
+
+    #[test]
+    fn pods_that_never_started() {
+        let now: Timestamp = "2026-01-01T01:00:00Z".parse().unwrap();
+        let status = |start: &str, container: Value| {
+            let status = json!({"startTime": start, "containerStatuses": [container]});
+            serde_json::from_value::<PodStatus>(status).unwrap().never_started(now)
+        };
+        let (long_ago, just_now) = ("2026-01-01T00:00:00Z", "2026-01-01T00:59:00Z");
+        let waiting = || json!({"restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}});
+        assert!(status(long_ago, waiting()));
+        for (start, container) in [
+            (just_now, waiting()),
+            (long_ago, json!({"ready": true})),
+            (long_ago, json!({"restartCount": 1, "state": {"waiting": {}}})),
+            (long_ago, json!({"state": {"running": {}}})),
+            (long_ago, json!({"lastState": {"terminated": {"exitCode": 1}}})),
+        ] {
+            assert!(!status(start, container.clone()), "{start} {container}");
+        }
+        assert!(!PodStatus::default().never_started(now));
+    }
 
     fn sent() -> Value {
         json!({

@@ -25,6 +25,7 @@ use crate::controller::pods::event_shares::EventShares;
 use crate::controller::pods::object::WholePod;
 use crate::controller::pods::owner::Owners;
 use crate::controller::pods::webhook_selectors::WebhookSelectors;
+use crate::controller::repair_mode::RepairMode;
 use crate::controller::reported_facts::ReportedFacts;
 use crate::telemetry::in_words;
 use crate::value_hash::hash_of;
@@ -46,6 +47,8 @@ pub(crate) struct PodContext {
     reported: Mutex<EventShares>,
     missed: Mutex<MissedCounts>,
     report: ReportedFacts,
+    /// What is done about stuck pods.
+    pub(crate) repair: RepairMode,
 }
 
 /// The number of pods of each kind, by namespace; `None` until they have been counted.
@@ -87,7 +90,13 @@ impl PodContext {
             reported: Mutex::default(),
             missed: Mutex::default(),
             report,
+            repair: RepairMode::Report,
         }
+    }
+
+    /// Sets what is done about stuck pods.
+    pub(crate) fn with_repair(self, repair: RepairMode) -> Self {
+        Self { repair, ..self }
     }
 
     /// The policies in force.

@@ -7,7 +7,7 @@ use mullion_engine::model::names::FINDINGS_LABEL;
 use mullion_engine::model::text::list_within;
 use mullion_engine::model::{Os, WorkloadKind};
 
-use crate::controller::event_reasons::{PODS_MISPLACED, PODS_MISSED, WINDOWS_FINDINGS};
+use crate::controller::event_reasons::{PODS_MISPLACED, PODS_MISSED, PODS_STUCK, WINDOWS_FINDINGS};
 use crate::controller::events::{MAX_NOTE, NewEvent};
 use crate::controller::pods::missed::MissedReport;
 
@@ -46,6 +46,16 @@ pub(crate) fn misplaced(owner: &ObjectReference, intended: Os, reason: &str) -> 
         &format!("). Next: {}", recreate_hint(owner)),
     );
     PODS_MISPLACED.event(note)
+}
+
+/// The Event about pods on nodes of the operating system `actual`, of which no container has started.
+pub(crate) fn stuck(owner: &ObjectReference, actual: Os) -> NewEvent {
+    let (were, actual) = (were(owner), actual.title());
+    let namespace = owner.namespace.as_deref().unwrap_or_default();
+    PODS_STUCK.event(format!(
+        "{were} created without Mullion, and no container started on a {actual} node within ten minutes. Next: mullion repair \
+         -n {namespace} shows whether another node fits, and what to do"
+    ))
 }
 
 /// The Event about findings in pods that no user has seen: codes and sentences, most important first.

@@ -2,7 +2,7 @@
 //!
 //! A watch would deliver every change of every pod of the cluster, for pods that hardly ever exist.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -20,6 +20,7 @@ use crate::controller::pods::missed::intended_os;
 use crate::controller::pods::object::{WholePod, owner_uid, reviewed};
 use crate::controller::pods::pod_context::{MissedKind, PodContext};
 use crate::controller::pods::pod_events;
+use crate::controller::repair_mode::RepairMode;
 use crate::telemetry::in_words;
 
 /// How often all pods are read.
@@ -35,11 +36,17 @@ const MIN_AGE: Duration = Duration::from_secs(10);
 /// The maximum number of owners with an Event in one sweep, shared by all namespaces that have any.
 const MAX_OWNERS: usize = 1000;
 
+/// How often an Event about stuck pods is repeated.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// The maximum number of owners with such an Event within a day.
+const MAX_REMEMBERED: usize = 10_000;
+
 /// Runs forever.
 pub(crate) async fn run(context: &PodContext) {
+    let mut daily = DailyEvents::default();
     loop {
         match sweep(context).await {
-            Ok(misplaced) => report(context, misplaced).await,
+            Ok(misplaced) => report(context, misplaced, &mut daily).await,
             Err(error) => tracing::warn!(error = in_words(error.as_ref()), "cannot read all pods; trying again later"),
         }
         tokio::time::sleep(INTERVAL).await;
@@ -52,13 +59,34 @@ pub(crate) async fn run(context: &PodContext) {
 struct MisplacedPods {
     by_owner: FairQueue<String, (ObjectMeta, Os, String)>,
     pods: BTreeMap<String, usize>,
+    /// The numbers of those that never started, by the operating system of their nodes.
+    stuck: [(Os, usize); 2],
+    /// The uids of their owners, at most [`MAX_OWNERS`].
+    stuck_owners: BTreeSet<String>,
+}
+
+/// The owners with an Event about stuck pods within the last day, by uid.
+#[derive(Debug, Default)]
+struct DailyEvents(HashMap<String, Instant>);
+
+impl DailyEvents {
+    /// Whether an Event on this owner is due.
+    fn is_due(&mut self, owner: &str, now: Instant) -> bool {
+        self.0.retain(|_, at| now < *at + DAY);
+        self.0.len() < MAX_REMEMBERED && !self.0.contains_key(owner)
+    }
 }
 
 async fn sweep(context: &PodContext) -> anyhow::Result<MisplacedPods> {
     let api = KindApi::all(context.client.clone(), &PODS);
     let mut list =
         ListParams::default().fields("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed").limit(PAGE);
-    let mut misplaced = MisplacedPods { by_owner: FairQueue::new(MAX_OWNERS), pods: BTreeMap::new() };
+    let mut misplaced = MisplacedPods {
+        by_owner: FairQueue::new(MAX_OWNERS),
+        pods: BTreeMap::new(),
+        stuck: [(Os::Linux, 0), (Os::Windows, 0)],
+        stuck_owners: BTreeSet::new(),
+    };
     loop {
         let snapshot = context.snapshot.load_full();
         // A pod that cannot be read is left out, as one that has not been created.
@@ -80,6 +108,12 @@ impl MisplacedPods {
         let Some(intended) = intended_os(&review, os) else { return };
         let (namespace, owner) = (pod.metadata.namespace.clone().unwrap_or_default(), owner_uid(&pod.metadata));
         *self.pods.entry(namespace.clone()).or_default() += 1;
+        if context.repair == RepairMode::Report && pod.status.never_started(now) {
+            self.stuck.iter_mut().filter(|(of, _)| *of == os).for_each(|(_, pods)| *pods += 1);
+            if self.stuck_owners.len() < MAX_OWNERS {
+                self.stuck_owners.insert(owner.clone());
+            }
+        }
         if self.by_owner.get(&namespace, &owner).is_none() {
             let sample = (pod.metadata, intended, decision_reason(&review.decision));
             self.by_owner.insert(&namespace, owner, Instant::now(), sample);
@@ -99,8 +133,12 @@ fn suspect(pod: &WholePod, snapshot: &ClusterSnapshot, now: Timestamp) -> Option
     (!fine && pod.metadata.deletion_timestamp.is_none()).then_some(os)
 }
 
-async fn report(context: &PodContext, MisplacedPods { mut by_owner, pods }: MisplacedPods) {
+async fn report(context: &PodContext, misplaced: MisplacedPods, daily: &mut DailyEvents) {
+    let MisplacedPods { mut by_owner, pods, stuck, stuck_owners } = misplaced;
     context.count(MissedKind::Bound, pods);
+    if context.repair == RepairMode::Report {
+        context.metrics.set_stuck_pods(Some(stuck));
+    }
     while let Some((namespace, owner)) = by_owner.take_due(Instant::now()) {
         let Some((pod, intended, reason)) = by_owner.remove(&namespace, &owner) else { continue };
         // After a failure, or beyond the namespace's share of Events, the next sweep reports it.
@@ -108,6 +146,13 @@ async fn report(context: &PodContext, MisplacedPods { mut by_owner, pods }: Misp
             continue;
         }
         context.report(&pod, |owner| Some(pod_events::misplaced(owner, intended, &reason))).await;
+        let now = Instant::now();
+        if stuck_owners.contains(&owner)
+            && daily.is_due(&owner, now)
+            && context.report(&pod, |owner| Some(pod_events::stuck(owner, intended.other()))).await
+        {
+            daily.0.insert(owner, now);
+        }
     }
 }
 
@@ -125,6 +170,17 @@ mod tests {
         let node = |name: &str, os| Node { name: name.to_owned(), os, ..Node::default() };
         let nodes = vec![node("w", Some(Os::Windows)), node("l", Some(Os::Linux)), node("u", None)];
         ClusterSnapshot { nodes: Some(Nodes::new(nodes)), ..ClusterSnapshot::default() }
+    }
+
+    #[test]
+    fn an_owner_has_one_event_a_day() {
+        let (mut daily, now) = (DailyEvents::default(), Instant::now());
+        assert!(daily.is_due("a", now));
+        daily.0.insert("a".to_owned(), now);
+        assert!(!daily.is_due("a", now + DAY / 2) && daily.is_due("b", now));
+        assert!(daily.is_due("a", now + DAY) && daily.0.is_empty());
+        daily.0.extend((0..MAX_REMEMBERED).map(|at| (at.to_string(), now)));
+        assert!(!daily.is_due("c", now), "it remembers no more");
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod workload_view;
 pub use fleet::{Fleet, FleetNode, FleetPool, POOL_LABELS};
 pub use fleet_findings::{is_image, next_first};
 pub use images::RunningImages;
+pub(crate) use images::is_process_isolated;
 pub use node_classes::{HOST_NAME, NodeClasses};
 pub use owners::{OwnedPods, group};
 pub use summary::coverage;

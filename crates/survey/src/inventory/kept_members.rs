@@ -118,13 +118,16 @@ const NAMESPACE_METADATA: Kept = Object(members! {
 const WORKLOAD_METADATA: Kept = Object(members! {
     "name": Name,
     "namespace": Name,
+    "uid": Name,
     "creationTimestamp": Text(texts::time),
+    "deletionTimestamp": Text(texts::time),
     "labels": NAMES,
     "annotations": Annotations(WORKLOAD_ANNOTATIONS),
     "ownerReferences": Items(&Object(members! {
         "apiVersion": Text(texts::api_version),
         "kind": Name,
         "name": Name,
+        "uid": Name,
         "controller": Number,
     })),
 });
@@ -306,6 +309,7 @@ const CONTAINER_STATUSES: Kept = Items(&Object(members! {
     "lastState": CONTAINER_STATE,
     "name": Name,
     "ready": Number,
+    "restartCount": Number,
     "state": CONTAINER_STATE,
 }));
 
@@ -348,12 +352,13 @@ pub(crate) const POD: &[KeptMember] = members! {
         "message": MESSAGE,
         "phase": WORD,
         "reason": WORD,
+        "startTime": Text(texts::time),
     }),
 };
 
 pub(crate) const NAMESPACE: &[KeptMember] = members! { "metadata": NAMESPACE_METADATA };
 
-const ABOUT: Kept = Object(members! { "kind": Name, "name": Name, "namespace": Name });
+const ABOUT: Kept = Object(members! { "kind": Name, "name": Name, "namespace": Name, "uid": Name });
 
 /// `regarding` and `note` are the names in events.k8s.io/v1.
 pub(crate) const EVENT: &[KeptMember] = members! {
@@ -396,6 +401,7 @@ pub(crate) const STATEFUL_SET: &[KeptMember] = members! {
         "updateStrategy": Object(members! { "type": WORD }),
         "volumeClaimTemplates": Items(&CLAIM),
     }),
+    "status": Object(members! { "currentRevision": Name, "updateRevision": Name }),
 };
 
 pub(crate) const DAEMON_SET: &[KeptMember] = members! {
@@ -407,9 +413,21 @@ pub(crate) const DAEMON_SET: &[KeptMember] = members! {
     }),
 };
 
+const FAILURE_POLICY: Kept = Object(members! {
+    "rules": Items(&Object(members! {
+        "action": WORD,
+        "onExitCodes": NOTHING,
+        "onPodConditions": Items(&Object(members! { "status": WORD, "type": Name })),
+    })),
+});
+
 const JOB_SPEC: Kept = Object(members! {
+    "backoffLimit": Number,
+    "backoffLimitPerIndex": Number,
     "completions": Number,
+    "managedBy": Name,
     "parallelism": Number,
+    "podFailurePolicy": FAILURE_POLICY,
     "suspend": Number,
     "template": TEMPLATE,
 });
@@ -419,6 +437,7 @@ pub(crate) const JOB: &[KeptMember] = members! {
     "spec": JOB_SPEC,
     "status": Object(members! {
         "conditions": Conditions(&["Complete", "Failed"], members! { "status": WORD, "type": WORD }),
+        "failed": Number,
     }),
 };
 

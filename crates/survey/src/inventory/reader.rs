@@ -382,6 +382,9 @@ impl InventoryReader {
         let judged = owner.is_none() || (kind != WorkloadKind::Job && replicas != Some(0));
         let key = ObjectKey { namespace: self.text(namespace), kind: self.text(kind.name()), name: name.into() };
         let text = if judged { object.to_string().into() } else { Box::default() };
+        if !judged && kind == WorkloadKind::Job && !has_ended(object) {
+            self.inventory.owned_jobs.insert(key.clone(), object.to_string().into());
+        }
         if let Some(pod) = Pod::of(kind, object).filter(|_| judged) {
             self.select(&constraints_of(pod));
         }
@@ -414,9 +417,12 @@ impl InventoryReader {
             }
             self.inventory.samples.insert(self.inventory.pods.len(), sample.to_string().into());
         }
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         let record = PodRecord {
             namespace,
             name: name.into(),
+            uid: text("/metadata/uid").unwrap_or_default().into(),
+            deleted_at: text("/metadata/deletionTimestamp").map(Into::into),
             owner,
             node: node.map(|node| share(&mut self.texts, node)),
             target: target.map(|target| share(&mut self.texts, &target)),
@@ -426,6 +432,8 @@ impl InventoryReader {
             ended: status.ended,
             unschedulable: status.unschedulable,
             started: status.started,
+            is_start_known: status.is_start_known,
+            accepted_at: status.accepted_at,
             running: status.running.into(),
             problems: status.problems.into(),
         };
@@ -492,10 +500,11 @@ impl InventoryReader {
             reason: self.text(text("/reason")),
             message: text(message).into(),
             time: time.unwrap_or_default().into(),
+            uid: of("uid").into(),
         };
         let events = self.inventory.events.entry(key).or_default();
         // The same message replaces the earlier one; otherwise the oldest is removed.
-        if let Some(same) = events.iter_mut().find(|event| event.message == record.message) {
+        if let Some(same) = events.iter_mut().find(|event| event.message == record.message && event.uid == record.uid) {
             if same.time < record.time {
                 *same = record;
             }
@@ -508,6 +517,12 @@ impl InventoryReader {
             events.remove(oldest);
         }
     }
+}
+
+/// Whether a Job is complete or has failed.
+fn has_ended(job: &Value) -> bool {
+    let conditions = job.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    conditions.into_iter().any(|condition| condition.get("status").and_then(Value::as_str) == Some("True"))
 }
 
 fn share(texts: &mut HashSet<Arc<str>>, text: &str) -> Arc<str> {

@@ -26,6 +26,8 @@ pub struct Inventory {
     /// All pods.
     pub pods: Vec<PodRecord>,
     pub(crate) workloads: Vec<WorkloadRecord>,
+    /// The stripped Jobs of other objects that have not ended. Nothing else reads them: their owner is reviewed.
+    pub(crate) owned_jobs: HashMap<ObjectKey, Box<str>>,
     /// The labels that templates select, by selector or affinity.
     pub selected: BTreeSet<String>,
     /// One pod of each owner, and every pod without one, as text, by index into `pods`.
@@ -61,6 +63,11 @@ pub struct Inventory {
 }
 
 impl Inventory {
+    /// Why something of the coverage was not read; `None` if it was, or was not requested. `kind`: in the plural.
+    pub fn why_unread(&self, kind: &str) -> Option<&str> {
+        self.unread.iter().find(|unread| unread.kind == kind).map(|unread| unread.reason.as_str())
+    }
+
     /// When the objects were read: the newest time in any input, as RFC 3339.
     pub fn taken_at(&self) -> Option<&str> {
         self.times.iter().map(|(_, time)| &**time).max()
@@ -189,6 +196,9 @@ pub(crate) struct OwnerKey {
 pub struct PodRecord {
     pub(crate) namespace: Arc<str>,
     pub(crate) name: Arc<str>,
+    pub(crate) uid: Box<str>,
+    /// When the grace of its deletion ends, as RFC 3339, if it is being deleted.
+    pub(crate) deleted_at: Option<Box<str>>,
     pub(crate) owner: Option<Arc<OwnerKey>>,
     /// The node it is bound to.
     pub node: Option<Arc<str>>,
@@ -206,6 +216,10 @@ pub struct PodRecord {
     pub(crate) unschedulable: bool,
     /// Whether one of its containers ran at any time.
     pub(crate) started: bool,
+    /// Whether the status of each of its containers is there, and shows whether it ran.
+    pub(crate) is_start_known: bool,
+    /// When the kubelet accepted it, as RFC 3339.
+    pub(crate) accepted_at: Option<Box<str>>,
     /// The containers that started, whether or not they still run.
     pub(crate) running: Box<[RunningContainer]>,
     /// The problems that its status reports.
@@ -281,6 +295,8 @@ pub(crate) struct EventRecord {
     pub(crate) message: Box<str>,
     /// When it was last seen, as RFC 3339.
     pub(crate) time: Box<str>,
+    /// The uid of the object that it is about: another object may get its name. Empty if the Event has none.
+    pub(crate) uid: Box<str>,
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ pub(crate) struct PodStatus {
     pub(crate) ended: bool,
     pub(crate) unschedulable: bool,
     pub(crate) started: bool,
+    pub(crate) is_start_known: bool,
+    pub(crate) accepted_at: Option<Box<str>>,
     pub(crate) running: Vec<RunningContainer>,
     pub(crate) problems: Vec<StatusText>,
 }
@@ -41,6 +43,8 @@ pub(crate) fn read_status(
     let mut found = PodStatus {
         reported: status.as_object().is_some_and(|status| !status.is_empty()),
         ended: matches!(phase.as_str(), "Succeeded" | "Failed"),
+        is_start_known: is_start_known(status, containers),
+        accepted_at: status.get("startTime").and_then(Value::as_str).map(Into::into),
         ..PodStatus::default()
     };
     let (reason, message) = (string(status, "reason"), string(status, "message"));
@@ -79,6 +83,24 @@ pub(crate) fn read_status(
         }
     }
     found
+}
+
+/// Whether the status of each container is there and shows whether it ran: not if the kubelet lost an earlier run of it.
+fn is_start_known(status: &Value, containers: &[ContainerShape]) -> bool {
+    let all = || LISTS.iter().filter_map(|list| status.get(list)?.as_array()).flatten();
+    let has_status =
+        |container: &ContainerShape| all().any(|one| one.get("name").and_then(Value::as_str) == Some(&*container.name));
+    let reasons = |one: &Value| {
+        let reason = |state: &str| Some(one.get(state)?.get("terminated")?.get("reason")?.as_str()?.to_owned());
+        [reason("state"), reason("lastState")]
+    };
+    let is_lost = |one: &Value| {
+        let [now, before] = reasons(one);
+        let is_unknown = [&now, &before].into_iter().flatten().any(|reason| reason == "ContainerStatusUnknown");
+        let is_again = one.get("restartCount").and_then(Value::as_u64).is_some_and(|count| count > 0);
+        is_unknown || is_again && now.is_none() && before.is_none()
+    };
+    containers.iter().filter(|container| !container.ephemeral).all(has_status) && !all().any(is_lost)
 }
 
 /// Whether a container that ended has the start of one that never ran: an empty one, or the zero of Unix or Go (containerd
