@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures::future::join_all;
 use kube::Client;
 use kube::api::DeleteParams;
 use mullion_engine::model::names::{IGNORE_ANNOTATION, POD_SECURITY_ENFORCE_LABEL};
@@ -34,6 +35,8 @@ const FORCE: Duration = Duration::from_secs(20);
 const APPEARS: Duration = Duration::from_secs(3);
 /// How often a deletion is looked at.
 const INTERVAL: Duration = Duration::from_millis(500);
+/// The number of namespaces that `--cleanup` removes at the same time.
+const AT_ONCE: usize = 8;
 /// The longest message of a leftover, in characters.
 const MAX_MESSAGE: usize = 300;
 
@@ -121,16 +124,15 @@ impl<'a> RunNamespaces<'a> {
         if !self.tried.get() {
             return None;
         }
-        let (mut remaining, id) = (Vec::new(), self.id.as_str());
         if self.unanswered.get() {
             sleep(APPEARS).await;
         }
-        for name in [self.main(), self.exempt()] {
-            if let Err(why) = remove(self.client, self.reader, &name, |label| label == id).await {
-                remaining.push(format!("namespace {name}: {}", shorten(&why, MAX_MESSAGE)));
-            }
-        }
-        Some(remaining)
+        let names = [self.main(), self.exempt()];
+        let ends = names.iter().map(|name| remove(self.client, self.reader, name, |label| label == self.id));
+        let ends = names.iter().zip(join_all(ends).await);
+        let remaining =
+            ends.filter_map(|(name, end)| Some(format!("namespace {name}: {}", shorten(&end.err()?, MAX_MESSAGE))));
+        Some(remaining.collect())
     }
 }
 
@@ -157,10 +159,13 @@ pub(super) async fn remove_leftovers(client: &Client, reader: ClusterReader<'_>)
     if let Err(unread) = reader.list(&NAMESPACES, query, &mut visit, &mut |_, _| Ok(())).await? {
         left.remaining.push(format!("namespaces were not read: {unread}"));
     }
-    for name in names {
-        match remove(client, reader, &name, |_| true).await {
-            Ok(()) => left.removed.push(name),
-            Err(why) => left.remaining.push(format!("namespace {name}: {}", shorten(&why, MAX_MESSAGE))),
+    for names in names.chunks(AT_ONCE) {
+        let ends = names.iter().map(|name| remove(client, reader, name, |_| true));
+        for (name, end) in names.iter().zip(join_all(ends).await) {
+            match end {
+                Ok(()) => left.removed.push(name.clone()),
+                Err(why) => left.remaining.push(format!("namespace {name}: {}", shorten(&why, MAX_MESSAGE))),
+            }
         }
     }
     Ok(left)
