@@ -9,9 +9,34 @@ use serde_json::Value;
 use crate::site::{DEADLINE, NAMESPACE, Site};
 
 async fn status(site: &Site, arguments: &[&str]) -> Result<Output> {
+    mullion(site, &[&["status"], arguments].concat()).await
+}
+
+async fn mullion(site: &Site, arguments: &[&str]) -> Result<Output> {
     let mut program = tokio::process::Command::new(env!("CARGO_BIN_EXE_mullion"));
-    program.arg("status").args(arguments).arg("--kubeconfig").arg(site.plane.kubeconfig());
-    program.stdin(Stdio::null()).kill_on_drop(true).output().await.context("run mullion status")
+    program.args(arguments).arg("--kubeconfig").arg(site.plane.kubeconfig());
+    program.stdin(Stdio::null()).kill_on_drop(true).output().await.context("run mullion")
+}
+
+/// `mullion verify` proves the installation. The nodes cannot pull an image, and those for Windows are simulated.
+async fn verify(site: &Site) -> Result<()> {
+    let verified = mullion(site, &["verify", "-o", "json"]).await?;
+    let report: Value = serde_json::from_slice(&verified.stdout).with_context(|| text(&verified))?;
+    ensure!(verified.status.code() == Some(0), "{report}");
+    for (name, status, part) in [
+        ("webhook-called", "ok", "both endpoints"),
+        ("policies-loaded", "ok", "polic"),
+        ("denials", "ok", "MUL201"),
+        ("linux-pod", "notTried", "not started: the image was not pulled"),
+        ("windows-pod", "ok", "not started: simulated node"),
+        ("stateful-set-pod", "ok", "placed on node w2022"),
+        ("cleanup", "ok", "gone"),
+    ] {
+        let found = report["checks"].as_array().and_then(|all| all.iter().find(|check| check["name"] == name)).cloned();
+        let check = found.with_context(|| format!("no {name}: {report}"))?;
+        ensure!(check["status"] == status && check["seen"].to_string().contains(part), "{check}");
+    }
+    Ok(())
 }
 
 fn text(output: &Output) -> String {
@@ -66,6 +91,8 @@ pub async fn an_installation_is_good_until_it_is_not(site: &Site) -> Result<()> 
     ] {
         ensure!(shown.contains(part), "no {part:?}: {shown}");
     }
+
+    verify(site).await?;
 
     // Helm's values stay, and no replica responds.
     let scale = |replicas: &str| {

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures::future::join_all;
 use kube::Client;
 use kube::api::DeleteParams;
 use mullion_engine::model::names::{IGNORE_ANNOTATION, POD_SECURITY_ENFORCE_LABEL};
@@ -30,8 +31,12 @@ const RANDOM: usize = 10;
 const GONE: Duration = Duration::from_secs(60);
 /// After this time, pods that remain are deleted without the confirmation of their kubelets. Their containers do nothing.
 const FORCE: Duration = Duration::from_secs(20);
+/// How long a namespace may take to appear whose creation was interrupted.
+const APPEARS: Duration = Duration::from_secs(3);
 /// How often a deletion is looked at.
 const INTERVAL: Duration = Duration::from_millis(500);
+/// The number of namespaces that `--cleanup` removes at the same time.
+const AT_ONCE: usize = 8;
 /// The longest message of a leftover, in characters.
 const MAX_MESSAGE: usize = 300;
 
@@ -43,6 +48,9 @@ pub(super) struct RunNamespaces<'a> {
     id: String,
     /// Whether their creation was tried: from then on they may exist.
     tried: Cell<bool>,
+    /// Whether the API server has not answered the last creation, as when a signal interrupted it: the namespace may still
+    /// appear.
+    unanswered: Cell<bool>,
     /// Why the namespace does not have the Pod Security label that all its pods need.
     without_label: RefCell<Option<String>>,
 }
@@ -51,7 +59,14 @@ impl<'a> RunNamespaces<'a> {
     /// Names that nothing has. `None` if no random number is available.
     pub(super) fn new(client: &'a Client, reader: ClusterReader<'a>) -> Option<Self> {
         let id = random_value()?.get(..RANDOM)?.to_owned();
-        Some(Self { client, reader, id, tried: Cell::default(), without_label: RefCell::default() })
+        Some(Self {
+            client,
+            reader,
+            id,
+            tried: Cell::default(),
+            unanswered: Cell::default(),
+            without_label: RefCell::default(),
+        })
     }
 
     /// The namespace of the objects.
@@ -98,7 +113,10 @@ impl<'a> RunNamespaces<'a> {
     ) -> Result<(), Refused> {
         let metadata = json!({"name": name, "labels": labels, "annotations": annotations});
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
-        create(self.client, &NAMESPACES, "", &object, false).await.map(drop)
+        self.unanswered.set(true);
+        let answer = create(self.client, &NAMESPACES, "", &object, false).await;
+        self.unanswered.set(false);
+        answer.map(drop)
     }
 
     /// Deletes both namespaces, and waits until they are gone. Returns what remains; `None` if none was created.
@@ -106,13 +124,15 @@ impl<'a> RunNamespaces<'a> {
         if !self.tried.get() {
             return None;
         }
-        let (mut remaining, id) = (Vec::new(), self.id.as_str());
-        for name in [self.main(), self.exempt()] {
-            if let Err(why) = remove(self.client, self.reader, &name, |label| label == id).await {
-                remaining.push(format!("namespace {name}: {}", shorten(&why, MAX_MESSAGE)));
-            }
+        if self.unanswered.get() {
+            sleep(APPEARS).await;
         }
-        Some(remaining)
+        let names = [self.main(), self.exempt()];
+        let ends = names.iter().map(|name| remove(self.client, self.reader, name, |label| label == self.id));
+        let ends = names.iter().zip(join_all(ends).await);
+        let remaining =
+            ends.filter_map(|(name, end)| Some(format!("namespace {name}: {}", shorten(&end.err()?, MAX_MESSAGE))));
+        Some(remaining.collect())
     }
 }
 
@@ -139,10 +159,13 @@ pub(super) async fn remove_leftovers(client: &Client, reader: ClusterReader<'_>)
     if let Err(unread) = reader.list(&NAMESPACES, query, &mut visit, &mut |_, _| Ok(())).await? {
         left.remaining.push(format!("namespaces were not read: {unread}"));
     }
-    for name in names {
-        match remove(client, reader, &name, |_| true).await {
-            Ok(()) => left.removed.push(name),
-            Err(why) => left.remaining.push(format!("namespace {name}: {}", shorten(&why, MAX_MESSAGE))),
+    for names in names.chunks(AT_ONCE) {
+        let ends = names.iter().map(|name| remove(client, reader, name, |_| true));
+        for (name, end) in names.iter().zip(join_all(ends).await) {
+            match end {
+                Ok(()) => left.removed.push(name.clone()),
+                Err(why) => left.remaining.push(format!("namespace {name}: {}", shorten(&why, MAX_MESSAGE))),
+            }
         }
     }
     Ok(left)
@@ -168,10 +191,19 @@ async fn remove(
     let began = Instant::now();
     let (mut deleted, mut forced) = (false, false);
     loop {
-        let object = match reader.get(&NAMESPACES, None, name).await.map_err(|error| format!("{error:#}"))? {
-            Ok(object) => object,
-            Err(unread) if unread.absence == Absence::NotFound => return Ok(()),
-            Err(unread) => return Err(unread.to_string()),
+        let read = reader.get(&NAMESPACES, None, name).await.map_err(|error| format!("{error:#}"));
+        let object = match read {
+            Ok(Ok(object)) => object,
+            Ok(Err(unread)) if unread.absence == Absence::NotFound => return Ok(()),
+            Ok(Err(unread)) if unread.absence != Absence::Failed || began.elapsed() > GONE => {
+                return Err(unread.to_string());
+            }
+            Err(why) if began.elapsed() > GONE => return Err(why),
+            // The API server may answer again.
+            Ok(Err(_)) | Err(_) => {
+                sleep(INTERVAL).await;
+                continue;
+            }
         };
         let label = object.pointer("/metadata/labels").and_then(|labels| labels.get(LABEL)?.as_str());
         if own_name(&object).is_none() || !label.is_some_and(&is_ours) {

@@ -54,18 +54,17 @@ impl Runner<'_> {
             let skipped = self.skipped(check, &statuses);
             if skipped.is_none() && check.effect > Effect::Reads && !prepared {
                 prepared = true;
-                in_the_way = self.prepare().await.err();
+                in_the_way = self.prepare().await.err().map(|why| format!("the namespaces were not created: {why}"));
             }
             let blocked = in_the_way.as_ref().filter(|_| check.effect > Effect::Reads);
-            let outcome =
-                match skipped.or_else(|| blocked.map(|why| CheckOutcome::skipped(format!("no namespace: {why}")))) {
-                    Some(outcome) => outcome,
-                    None if check.effect == Effect::Creates => {
-                        with_pods.push(task);
-                        continue;
-                    }
-                    None => self.outcome(task).await,
-                };
+            let outcome = match skipped.or_else(|| blocked.map(|why| CheckOutcome::skipped(why.clone()))) {
+                Some(outcome) => outcome,
+                None if check.effect == Effect::Creates => {
+                    with_pods.push(task);
+                    continue;
+                }
+                None => self.outcome(task).await,
+            };
             if check.id == CheckId::WebhookCalled && outcome.status == VerifyStatus::Skipped && in_the_way.is_none() {
                 in_the_way = (!self.is_without_effect() && self.can(check)).then(|| outcome.seen.clone());
             }
