@@ -114,7 +114,7 @@ impl<'a> ExplainedWorkload<'a> {
         if let Some(template) = workload.template {
             template.place(&mut review, &mut notes, &mut changes);
         }
-        let nodes = find_nodes(&request, &sources.snapshot, &sources.policies.resolve(&request, &sources.snapshot));
+        let found = find_nodes(&request, &sources.snapshot, &sources.policies.resolve(&request, &sources.snapshot));
         let has_class = pod_of(workload).is_some_and(|pod| pod.text("/spec/runtimeClassName").is_some());
         let statement = if has_class { WorkloadStatement::DecisionWithClass } else { WorkloadStatement::Decision };
         Self {
@@ -122,7 +122,7 @@ impl<'a> ExplainedWorkload<'a> {
             status,
             rejected,
             settings: settings(workload, namespace, sources),
-            nodes,
+            nodes: found,
             decision_not_known: sources.not_known(statement),
             review,
             notes,
