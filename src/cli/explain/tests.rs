@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use crate::cli::documents::{ClassifiedObject, ManifestFile, ParsedDocument};
 use crate::cli::explain::explanation::{ExplainContext, ExplainedWorkload};
 use crate::cli::input::SourceText;
-use crate::cli::live::{PodStatus, Registration};
+use crate::cli::live::{LivePodStatus, Registration};
 use crate::cli::review_sources::ReviewSources;
 use crate::cli::webhook_configurations::ReadConfiguration;
 use crate::cli::workload_statement::WorkloadStatement;
-use crate::cluster::reading::{Absence, Unread};
+use crate::cluster::reading::{Absence, UnreadObjects};
 
 const LISTS: [(&str, &str); 3] = [("Node", "nodes"), ("RuntimeClass", "runtimeclasses"), ("Namespace", "namespaces")];
 
@@ -183,7 +183,7 @@ impl Case {
         }
     }
 
-    fn explained(&self, sources: &ReviewSources, status: &PodStatus) -> Value {
+    fn explained(&self, sources: &ReviewSources, status: &LivePodStatus) -> Value {
         let source = SourceText::new("web.json".to_owned(), self.workload.to_string());
         let file = ManifestFile::new(&source);
         let parsed = ParsedDocument::new(file.documents().next().unwrap().unwrap());
@@ -198,7 +198,7 @@ impl Case {
     }
 
     fn statements(&self, sources: &ReviewSources) -> BTreeSet<String> {
-        statements(&self.explained(sources, &PodStatus::of(&pod())))
+        statements(&self.explained(sources, &LivePodStatus::of(&pod())))
     }
 
     fn whole(&self) -> BTreeSet<String> {
@@ -274,10 +274,10 @@ proptest! {
         }
         let mut unreported = pod();
         unreported.as_object_mut().unwrap().remove("status");
-        let explained = case.explained(&case.sources(&[], both()), &PodStatus::of(&unreported));
+        let explained = case.explained(&case.sources(&[], both()), &LivePodStatus::of(&unreported));
         let new_of_pod = new(statements(&explained));
         prop_assert!(new_of_pod.is_empty(), "without the status of the pod: {new_of_pod:#?}");
-        let unread = || Err(Unread {
+        let unread = || Err(UnreadObjects {
             kind: "mutatingwebhookconfigurations", namespace: None, absence: Absence::Forbidden, message: String::new(),
         });
         for configurations in [[unread(), case.configuration()], [unread(), unread()]] {
@@ -317,7 +317,7 @@ fn nodes_of_unknown_systems_are_named() {
         selector: json!({}),
     };
     let sources = case.sources(&[], [case.configuration(), case.configuration()]);
-    let record = case.explained(&sources, &PodStatus::of(&pod()));
+    let record = case.explained(&sources, &LivePodStatus::of(&pod()));
     assert_eq!(record["runnable"], json!([]), "{record:#}");
     let reasons: Vec<(&Value, &Value)> =
         record["leftOut"].as_array().unwrap().iter().map(|group| (&group["reason"], &group["unknown"])).collect();

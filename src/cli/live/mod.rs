@@ -13,6 +13,6 @@ mod read;
 mod registration;
 
 pub use arguments::LiveArguments;
-pub(crate) use object_text::PodStatus;
+pub(crate) use object_text::LivePodStatus;
 pub(crate) use read::{LiveFacts, LoadedInput, ReadRequest, read};
 pub(crate) use registration::{Registration, WebhookCall};

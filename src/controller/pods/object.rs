@@ -17,13 +17,13 @@ pub(crate) struct WholePod {
     #[serde(default)]
     pub(crate) spec: JsonText,
     #[serde(default, deserialize_with = "or_default")]
-    pub(crate) status: PodStatus,
+    pub(crate) status: PodStatusFields,
 }
 
 /// `status`, as far as it is read.
 #[derive(Deserialize, Clone, Debug, Default)]
 #[serde(default)]
-pub(crate) struct PodStatus {
+pub(crate) struct PodStatusFields {
     #[serde(deserialize_with = "or_default")]
     phase: String,
     #[serde(deserialize_with = "or_default")]
@@ -44,14 +44,14 @@ struct Condition {
 /// Where a pod is, and where its author wants it.
 #[derive(Deserialize, Debug, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct PodPlacement {
+pub(crate) struct PodLocation {
     #[serde(deserialize_with = "or_default")]
     pub(crate) node_name: String,
     #[serde(deserialize_with = "or_default")]
     pub(crate) node_selector: LabelMap,
 }
 
-impl PodStatus {
+impl PodStatusFields {
     /// Whether the scheduler has found no node for the pod.
     pub(crate) fn unschedulable(&self) -> bool {
         self.conditions.iter().any(|one| one.r#type == "PodScheduled" && one.reason == "Unschedulable")
@@ -98,7 +98,7 @@ impl WholePod {
     }
 
     /// Where the pod is.
-    pub(crate) fn placement(&self) -> PodPlacement {
+    pub(crate) fn placement(&self) -> PodLocation {
         self.spec.parse().unwrap_or_default()
     }
 }
