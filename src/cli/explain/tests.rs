@@ -18,6 +18,7 @@ use crate::cli::review_sources::ReviewSources;
 use crate::cli::webhook_configurations::ReadConfiguration;
 use crate::cli::workload_statement::WorkloadStatement;
 use crate::cluster::reading::{Absence, UnreadObjects};
+use crate::controller::WebhookConfiguration;
 
 const LISTS: [(&str, &str); 3] = [("Node", "nodes"), ("RuntimeClass", "runtimeclasses"), ("Namespace", "namespaces")];
 
@@ -151,12 +152,17 @@ fn any_case() -> impl Strategy<Value = Case> {
 }
 
 impl Case {
-    /// The webhook configurations, with one webhook of each kind.
-    fn configuration(&self) -> ReadConfiguration {
+    /// A webhook configuration with one webhook of each kind.
+    fn configuration(&self) -> WebhookConfiguration {
         let webhooks = ["pods.mullion.dev", "templates.mullion.dev"];
         let webhooks =
             webhooks.map(|name| json!({"name": name, "clientConfig": {}, "namespaceSelector": self.selector}));
-        Ok(Some(serde_json::from_value(json!({"metadata": {}, "webhooks": webhooks})).unwrap()))
+        serde_json::from_value(json!({"metadata": {}, "webhooks": webhooks})).unwrap()
+    }
+
+    /// Both configurations, as they are read.
+    fn configurations(&self) -> [ReadConfiguration; 2] {
+        [Ok(Some(self.configuration())), Ok(Some(self.configuration()))]
     }
 
     /// What decides, without the lists of some kinds.
@@ -187,9 +193,8 @@ impl Case {
         let source = SourceText::new("web.json".to_owned(), self.workload.to_string());
         let file = ManifestFile::new(&source);
         let parsed = ParsedDocument::new(file.documents().next().unwrap().unwrap());
-        let workload = match parsed.objects().next().unwrap() {
-            ClassifiedObject::Workload(workload) => workload,
-            _ => panic!("{}", self.workload),
+        let ClassifiedObject::Workload(workload) = parsed.objects().next().unwrap() else {
+            panic!("{}", self.workload)
         };
         let context = ExplainContext { namespace: "default", status: Some(status), sources };
         let explained = ExplainedWorkload::new(&workload, &context);
@@ -202,7 +207,7 @@ impl Case {
     }
 
     fn whole(&self) -> BTreeSet<String> {
-        self.statements(&self.sources(&[], [self.configuration(), self.configuration()]))
+        self.statements(&self.sources(&[], self.configurations()))
     }
 }
 
@@ -261,7 +266,7 @@ proptest! {
     fn less_evidence_adds_no_statement(case in any_case()) {
         let stated = &case.whole();
         let new = |less: BTreeSet<String>| less.difference(stated).cloned().collect::<Vec<_>>();
-        let both = || [case.configuration(), case.configuration()];
+        let both = || case.configurations();
         for (kind, plural) in LISTS {
             let new = new(case.statements(&case.sources(&[kind], both())));
             prop_assert!(new.is_empty(), "without {plural}: {new:#?}");
@@ -280,7 +285,7 @@ proptest! {
         let unread = || Err(UnreadObjects {
             kind: "mutatingwebhookconfigurations", namespace: None, absence: Absence::Forbidden, message: String::new(),
         });
-        for configurations in [[unread(), case.configuration()], [unread(), unread()]] {
+        for configurations in [[unread(), Ok(Some(case.configuration()))], [unread(), unread()]] {
             let new = new(case.statements(&case.sources(&[], configurations)));
             prop_assert!(new.is_empty(), "without configurations: {new:#?}");
         }
@@ -316,7 +321,7 @@ fn nodes_of_unknown_systems_are_named() {
         policy: "place: {nodeSelector: {mode: Never}}",
         selector: json!({}),
     };
-    let sources = case.sources(&[], [case.configuration(), case.configuration()]);
+    let sources = case.sources(&[], case.configurations());
     let record = case.explained(&sources, &LivePodStatus::of(&pod()));
     assert_eq!(record["runnable"], json!([]), "{record:#}");
     let reasons: Vec<(&Value, &Value)> =
