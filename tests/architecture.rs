@@ -234,6 +234,36 @@ fn no_two_modules_import_each_other() {
     }
 }
 
+/// A type that other modules can name has a name of its own, so that a search for it finds one declaration.
+#[test]
+fn exported_type_names_are_unique() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (sources, (module, file)) in
+        SOURCES.iter().flat_map(|sources| modules(sources).into_iter().map(move |one| (sources, one)))
+    {
+        for item in &file.items {
+            let (visibility, name) = match item {
+                Item::Struct(item) => (&item.vis, &item.ident),
+                Item::Enum(item) => (&item.vis, &item.ident),
+                Item::Trait(item) => (&item.vis, &item.ident),
+                Item::Type(item) => (&item.vis, &item.ident),
+                _ => continue,
+            };
+            let is_exported = match visibility {
+                Visibility::Public(_) => true,
+                Visibility::Restricted(only) => only.path.is_ident("crate"),
+                Visibility::Inherited => false,
+            };
+            if is_exported {
+                places.entry(name.to_string()).or_default().push(format!("{sources}/{}", module.join("/")));
+            }
+        }
+    }
+    assert!(places.len() > 500, "{} types", places.len());
+    places.retain(|_, places| places.len() > 1);
+    assert_eq!(places, BTreeMap::new());
+}
+
 #[test]
 fn rooms_of_the_engine_import_those_before_them() {
     assert_order("crates/engine/src", |from, to| {

@@ -26,9 +26,9 @@ use crate::cli::review_sources::{ReviewSourceArgs, ReviewSources};
 use crate::cli::text_warning;
 use crate::cli::text_warning::TextWarning;
 use crate::report::{
-    CheckRecord, CheckTotals, Diagnostic, FileNote, FindingPlace, FindingRecord, FindingResult, FindingsFormat,
-    FindingsWriter, FormatOptions, InputFailure, ObjectName, PartRecord, ReportedFinding, ReportedWorkload,
-    ReviewNotes, Severity, SoftenedFindings, UnrenderedRecord, WorkloadChanges, WorkloadRecord, finding_results,
+    CheckRecord, CheckTotals, Diagnostic, DiagnosticSeverity, FileNote, FindingPlace, FindingRecord, FindingResult,
+    FindingsFormat, FindingsWriter, FormatOptions, InputFailure, ObjectName, PartRecord, ReportedFinding,
+    ReportedWorkload, ReviewNotes, ReviewRecord, SoftenedFindings, UnrenderedRecord, WorkloadChanges, finding_results,
     part_findings, review_of, template_findings,
 };
 
@@ -258,7 +258,7 @@ impl<'a> Report<'a> {
     fn text_warning(&mut self, warning: &TextWarning<'_>, io: &mut Io<'_>) -> io::Result<()> {
         self.totals.count(Action::Warn, false);
         let note = FileNote {
-            severity: Severity::Warning,
+            severity: DiagnosticSeverity::Warning,
             title: "text",
             about: warning.failure(),
             diagnostic: Some(warning.diagnostic()),
@@ -309,7 +309,7 @@ impl<'a> Report<'a> {
         self.other_namespaces.add(&reviewed.name.namespace);
         self.totals.not_reviewed += usize::from(reviewed.notes.not_reviewed.is_some());
         let of_pods = reviewed.changes.as_ref().map(|changes| changes.pods.as_slice());
-        let record = WorkloadRecord::new(&reviewed.name, &reviewed.review, &reviewed.notes, of_pods);
+        let record = ReviewRecord::new(&reviewed.name, &reviewed.review, &reviewed.notes, of_pods);
         self.report(reviewed, Some(record), io)
     }
 
@@ -317,7 +317,7 @@ impl<'a> Report<'a> {
     fn report(
         &mut self,
         reviewed: &ReviewedWorkload<'_>,
-        record: Option<WorkloadRecord<'_>>,
+        record: Option<ReviewRecord<'_>>,
         io: &mut Io<'_>,
     ) -> io::Result<()> {
         let mut findings = Vec::new();
@@ -362,7 +362,7 @@ impl<'a> Report<'a> {
         self.totals.unrendered = kustomizations.unrendered.len();
         for one in &kustomizations.unrendered {
             let note = FileNote {
-                severity: Severity::Note,
+                severity: DiagnosticSeverity::Note,
                 title: "not judged",
                 about: InputFailure::of_file(one.file.as_str(), one.sentence("check")),
                 diagnostic: None,

@@ -4,7 +4,7 @@ use mullion_engine::model::settings::Action;
 use mullion_manifest::{Problem, TextEncoding};
 
 use crate::cli::documents::{ManifestFile, ParsedDocument};
-use crate::report::{Diagnostic, InputFailure, Severity, SourcePlace, TextRecord};
+use crate::report::{Diagnostic, DiagnosticSeverity, InputFailure, SourcePlace, TextRecord};
 
 /// The most keys that are reported for a document.
 const MOST: usize = 100;
@@ -48,7 +48,7 @@ impl TextWarning<'_> {
     /// As text with the lines of the file.
     pub(crate) fn diagnostic(&self) -> Diagnostic<'_> {
         Diagnostic {
-            severity: Severity::Warning,
+            severity: DiagnosticSeverity::Warning,
             code: None,
             title: self.message.clone(),
             place: self.place.clone(),

@@ -4,12 +4,12 @@
 use futures::try_join;
 
 use crate::cluster::reading::{
-    Absence, ClusterReader, Kind, MUTATING_CONFIGURATIONS, Unread, VALIDATING_CONFIGURATIONS,
+    Absence, ClusterReader, Kind, MUTATING_CONFIGURATIONS, UnreadObjects, VALIDATING_CONFIGURATIONS,
 };
 use crate::controller::{CONFIGURATION, WebhookConfiguration};
 
 /// A webhook configuration; `None` if it does not exist.
-pub(crate) type ReadConfiguration = Result<Option<WebhookConfiguration>, Unread>;
+pub(crate) type ReadConfiguration = Result<Option<WebhookConfiguration>, UnreadObjects>;
 
 /// Reads the configuration of the mutating and that of the validating webhooks (`get` on each). An error is one that
 /// would also occur for every other object.
@@ -21,7 +21,7 @@ pub(crate) async fn read_configurations(reader: &ClusterReader<'_>) -> anyhow::R
 
 async fn read(reader: &ClusterReader<'_>, kind: &'static Kind) -> anyhow::Result<ReadConfiguration> {
     Ok(match reader.get(kind, None, CONFIGURATION).await? {
-        Ok(object) => serde_json::from_value(object).map(Some).map_err(|error| Unread {
+        Ok(object) => serde_json::from_value(object).map(Some).map_err(|error| UnreadObjects {
             kind: kind.plural,
             namespace: None,
             absence: Absence::Unreadable,

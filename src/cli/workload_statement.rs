@@ -1,6 +1,6 @@
 //! The kinds of statements about a workload that need lists of the cluster, and how much of these was read.
 
-use mullion_survey::Evidence;
+use mullion_survey::ListEvidence;
 use mullion_survey::report::Coverage;
 
 /// A kind of statement about a workload that needs lists of the cluster.
@@ -27,8 +27,8 @@ impl WorkloadStatement {
     /// Why it is not known, or known in part: `nodes were not read`; `None` if everything was read.
     pub(crate) fn not_known(self, coverage: &Coverage) -> Option<String> {
         match coverage.evidence(self.lists()) {
-            Evidence::Whole => None,
-            Evidence::Part(why) | Evidence::Missing(why) => Some(why),
+            ListEvidence::Whole => None,
+            ListEvidence::Part(why) | ListEvidence::Missing(why) => Some(why),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::cluster::state::{
     UnreadableReportObject, short_error, short_name, time_text,
 };
 use crate::controller::leader_context::LeaderContext;
-use crate::controller::reported_facts::Facts;
+use crate::controller::reported_facts::LoopResults;
 use crate::policy_files::PolicyReport;
 use crate::telemetry::{UnreadableObject, in_words, unreadable_objects};
 
@@ -109,8 +109,8 @@ fn without_counts(report: &ControllerReport) -> impl PartialEq + '_ {
     (&report.policies, &report.certificates, known)
 }
 
-fn report(facts: Facts, policies: Option<&PolicyReport>, now: Timestamp) -> ControllerReport {
-    let Facts { certificates, probe, nodes, missed_pods } = facts;
+fn report(facts: LoopResults, policies: Option<&PolicyReport>, now: Timestamp) -> ControllerReport {
+    let LoopResults { certificates, probe, nodes, missed_pods } = facts;
     ControllerReport {
         written: time_text(now),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     fn complete() -> ControllerReport {
-        let facts = Facts {
+        let facts = LoopResults {
             certificates: Some(CertificateReport::default()),
             probe: Some(ProbeReport { time: NOW.to_owned(), outcome: "reached".to_owned() }),
             nodes: Some(NodesReport::default()),

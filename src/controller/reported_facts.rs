@@ -6,11 +6,11 @@ use crate::cluster::state::{CertificateReport, NamespaceCounts, NodesReport, Pro
 
 /// Results of the leader's control loops. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct ReportedFacts(Arc<Mutex<Facts>>);
+pub(crate) struct ReportedFacts(Arc<Mutex<LoopResults>>);
 
 /// A member for each control loop; `None` while it has no result.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Facts {
+pub(crate) struct LoopResults {
     pub(crate) certificates: Option<CertificateReport>,
     pub(crate) probe: Option<ProbeReport>,
     pub(crate) nodes: Option<NodesReport>,
@@ -19,12 +19,12 @@ pub(crate) struct Facts {
 
 impl ReportedFacts {
     /// Changes the facts of one control loop.
-    pub(crate) fn update(&self, change: impl FnOnce(&mut Facts)) {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut LoopResults)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// The current facts.
-    pub(crate) fn current(&self) -> Facts {
+    pub(crate) fn current(&self) -> LoopResults {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

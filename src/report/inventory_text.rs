@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use mullion_engine::model::text::{counted, list_first, thousands};
 use mullion_engine::model::windows::{Build, release_name};
 use mullion_survey::report::{Coverage, Deadline, Header, Knowledge, ObjectRef, Source, Unread};
-use mullion_survey::{Evidence, Statement};
+use mullion_survey::{ListEvidence, Statement};
 
 /// `Deployment shop/web`, or `Node win-1`.
 pub(crate) fn object_text(object: &ObjectRef) -> String {
@@ -26,7 +26,7 @@ pub(crate) const NOT_KNOWN: &str = "not known";
 /// The number of a statement; [`NOT_KNOWN`] if nothing was counted and a list that it needs was not read.
 pub(crate) fn count_text(number: usize, coverage: &Coverage, statement: Statement) -> String {
     match statement.evidence(coverage) {
-        Evidence::Missing(_) if number == 0 => NOT_KNOWN.to_owned(),
+        ListEvidence::Missing(_) if number == 0 => NOT_KNOWN.to_owned(),
         _ => thousands(number),
     }
 }

@@ -25,7 +25,7 @@ pub(crate) enum CheckRecord<'a> {
     /// One finding of a rule.
     Finding(RenderedFinding<'a>),
     /// One workload; its findings come before it.
-    Workload(&'a WorkloadRecord<'a>),
+    Workload(&'a ReviewRecord<'a>),
     /// A warning about the text of a file; before the findings of its document.
     Text(TextRecord<'a>),
     /// A part of an object; findings about what it sets come before it.
@@ -189,7 +189,7 @@ pub(crate) struct ReviewNotes {
 
 /// The review of a workload.
 #[derive(Debug, Serialize)]
-pub(crate) struct WorkloadRecord<'a> {
+pub(crate) struct ReviewRecord<'a> {
     pub(crate) object: &'a ObjectName,
     #[serde(flatten)]
     pub(crate) notes: &'a ReviewNotes,
@@ -261,7 +261,7 @@ impl<'a> FindingRecord<'a> {
     }
 }
 
-impl<'a> WorkloadRecord<'a> {
+impl<'a> ReviewRecord<'a> {
     /// The record of `object`; `of_pods`: the changes of a template's pods.
     pub(crate) fn new(
         object: &'a ObjectName,

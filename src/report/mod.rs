@@ -42,8 +42,8 @@ pub use findings::FindingsFormat;
 pub(crate) use findings::{FileNote, FindingsWriter, FormatOptions, ReportedFinding, ReportedWorkload, github};
 pub(crate) use fold::folded;
 pub(crate) use json::{
-    CheckRecord, FindingPlace, FindingRecord, ObjectName, PartRecord, ReviewNotes, TextRecord, UnrenderedRecord,
-    WorkloadRecord, write_line,
+    CheckRecord, FindingPlace, FindingRecord, ObjectName, PartRecord, ReviewNotes, ReviewRecord, TextRecord,
+    UnrenderedRecord, write_line,
 };
 pub(crate) use no_default::no_default;
 pub(crate) use not_reviewed::{NotReviewedWorkloads, not_reviewed};
@@ -52,7 +52,7 @@ pub(crate) use problem::{PolicySources, ProblemRecord};
 pub(crate) use rule_page::decider;
 pub use rule_page::{action_name, default_action, page};
 pub(crate) use softened::SoftenedFindings;
-pub(crate) use text::{Diagnostic, Severity, SourcePlace};
+pub(crate) use text::{Diagnostic, DiagnosticSeverity, SourcePlace};
 pub(crate) use totals::CheckTotals;
 pub(crate) use wording::{set_by, unquoted};
 pub use workload_result::WorkloadResult;

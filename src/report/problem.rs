@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::report::failure::InputFailure;
 use crate::report::findings::github;
-use crate::report::text::{Diagnostic, Severity, SourcePlace};
+use crate::report::text::{Diagnostic, DiagnosticSeverity, SourcePlace};
 
 /// The texts of the files that problems are about.
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ impl<'a> PolicySources<'a> {
     }
 
     /// The problem with snippets of the source for both places, and what to do.
-    pub(crate) fn message<'m>(&'m self, problem: &'m Problem, severity: Severity) -> Diagnostic<'m> {
+    pub(crate) fn message<'m>(&'m self, problem: &'m Problem, severity: DiagnosticSeverity) -> Diagnostic<'m> {
         let Problem { source, span, line, column, .. } = problem;
         let related = problem.related.as_ref().map(|related| {
             let Related { source, what, span, line, column } = related;
@@ -99,7 +99,7 @@ impl<'a> PolicySources<'a> {
     }
 
     /// The problem as JSON.
-    pub(crate) fn record<'m>(&self, problem: &'m Problem, severity: Severity) -> ProblemRecord<'m> {
+    pub(crate) fn record<'m>(&self, problem: &'m Problem, severity: DiagnosticSeverity) -> ProblemRecord<'m> {
         let related = problem.related.as_ref().map(|related| RelatedRecord {
             place: self.place_record(&related.source, related.span, Some((related.line, related.column))),
             message: &related.what,
@@ -114,7 +114,7 @@ impl<'a> PolicySources<'a> {
     }
 
     /// The problem as a workflow command of GitHub Actions.
-    pub(crate) fn command(&self, problem: &Problem, severity: Severity) -> String {
+    pub(crate) fn command(&self, problem: &Problem, severity: DiagnosticSeverity) -> String {
         let end = problem.place().map(|_| self.end(&problem.source, problem.span));
         github::problem(&InputFailure::from(problem.clone()), severity, end)
     }
@@ -177,7 +177,7 @@ mod tests {
     fn json(files: &PolicyFiles) -> Vec<serde_json::Value> {
         let sources = PolicySources::new(&files.texts);
         let problems = PolicySet::load(files).unwrap_err();
-        let record = |problem| serde_json::to_value(sources.record(problem, Severity::Error)).unwrap();
+        let record = |problem| serde_json::to_value(sources.record(problem, DiagnosticSeverity::Error)).unwrap();
         problems.iter().map(record).collect()
     }
 
@@ -216,10 +216,10 @@ mod tests {
         };
         let problem = sources.problem_of(&warning(2));
         assert_eq!(problem.to_string(), "a.yaml:2:3: it only talks (write Enforce)");
-        let shown = sources.message(&problem, Severity::Warning).render(false);
+        let shown = sources.message(&problem, DiagnosticSeverity::Warning).render(false);
         assert!(shown.contains("2 |   mode: Audit \n  |   ^^^^^^^^^^^\n"), "{shown}");
         // A line that the file does not have, as for the built-in set.
-        let shown = sources.message(&sources.problem_of(&warning(9)), Severity::Warning).render(false);
+        let shown = sources.message(&sources.problem_of(&warning(9)), DiagnosticSeverity::Warning).render(false);
         assert!(shown.contains("--> a.yaml:9:"), "{shown}");
     }
 }

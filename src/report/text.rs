@@ -12,7 +12,7 @@ const LONGEST_LINE: usize = 400;
 
 /// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Severity {
+pub(crate) enum DiagnosticSeverity {
     /// Denied, or unreadable.
     Error,
     /// Worth checking.
@@ -40,7 +40,7 @@ pub(crate) struct SourcePlace<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Diagnostic<'a> {
     /// The severity.
-    pub severity: Severity,
+    pub severity: DiagnosticSeverity,
     /// Rule code; `None` for unreadable documents.
     pub code: Option<&'a str>,
     /// One line.
@@ -57,7 +57,7 @@ pub(crate) struct Diagnostic<'a> {
     pub help: String,
 }
 
-impl Severity {
+impl DiagnosticSeverity {
     /// `error`, `warning` or `note`.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl Severity {
     }
 }
 
-impl From<Action> for Severity {
+impl From<Action> for DiagnosticSeverity {
     fn from(action: Action) -> Self {
         match action {
             Action::Deny => Self::Error,
@@ -83,9 +83,9 @@ impl Diagnostic<'_> {
     pub(crate) fn render(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let level = match self.severity {
-            Severity::Error => Level::ERROR,
-            Severity::Warning => Level::WARNING,
-            Severity::Note => Level::NOTE,
+            DiagnosticSeverity::Error => Level::ERROR,
+            DiagnosticSeverity::Warning => Level::WARNING,
+            DiagnosticSeverity::Note => Level::NOTE,
         };
         let mut title = level.primary_title(visible(&self.title).into_owned());
         if let Some(code) = self.code {
@@ -161,7 +161,7 @@ mod tests {
         let line = text[..start].matches('\n').count() + 1;
         let column = start - text[..start].rfind('\n').map_or(0, |at| at + 1) + 1;
         Diagnostic {
-            severity: Severity::Error,
+            severity: DiagnosticSeverity::Error,
             code: Some("MUL201"),
             title: "run-as-user: Windows has no numeric user ids".to_owned(),
             place: SourcePlace { file: "web.yaml", text, span: start..start + marked.len(), line, column },

@@ -7,7 +7,7 @@ use std::path::Path;
 use jiff::civil::date;
 use mullion::report::ReportFormat;
 use mullion_policy::PolicySet;
-use mullion_survey::report::{Finding, Severity, Source};
+use mullion_survey::report::{Severity, Source, SurveyFinding};
 use mullion_survey::{Facts, SurveyContext, SurveyReport, survey};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -66,7 +66,7 @@ fn counted(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-fn with_code<'r>(report: &'r SurveyReport, codes: &[&str]) -> Vec<&'r Finding> {
+fn with_code<'r>(report: &'r SurveyReport, codes: &[&str]) -> Vec<&'r SurveyFinding> {
     report.findings.iter().filter(|finding| codes.contains(&finding.code.as_str())).collect()
 }
 

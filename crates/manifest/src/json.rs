@@ -7,7 +7,7 @@ use crate::limits::{MAX_DEPTH, MAX_NODES};
 use crate::problem::SpanProblem;
 use crate::scalar::Tag;
 use crate::span::{Span, line_end};
-use crate::syntax_tree::{Kind, Pair, SeeItem, Syntax, too_deep, too_many};
+use crate::syntax_tree::{Pair, SeeItem, Syntax, SyntaxKind, too_deep, too_many};
 
 /// Reads the one JSON value in `text`, after an optional `---` line.
 /// Calls `see` with each item of the value's list `items`.
@@ -58,25 +58,29 @@ impl Walk<'_, '_> {
                 self.at += 1;
                 if open == b'{' { self.map(depth)? } else { self.list(depth)? }
             }
-            b'"' => Kind::Scalar { text: self.string(), plain: false, tag: Tag::None },
+            b'"' => SyntaxKind::Scalar { text: self.string(), plain: false, tag: Tag::None },
             _ => {
                 let rest = self.text.get(start..).unwrap_or_default();
                 let length = rest.find([',', ']', '}', ' ', '\t', '\r', '\n']).unwrap_or(rest.len());
                 self.at += length;
-                Kind::Scalar { text: rest.get(..length).unwrap_or_default().to_owned(), plain: true, tag: Tag::None }
+                SyntaxKind::Scalar {
+                    text: rest.get(..length).unwrap_or_default().to_owned(),
+                    plain: true,
+                    tag: Tag::None,
+                }
             }
         };
         kind.shrink();
         Ok(Syntax { start, span: Span::new(start, self.at), anchor: None, kind })
     }
 
-    fn map(&mut self, depth: usize) -> Result<Kind, SpanProblem> {
+    fn map(&mut self, depth: usize) -> Result<SyntaxKind, SpanProblem> {
         let mut pairs = Vec::new();
         while self.more(b'}') {
             let start = self.at;
             let key = Syntax {
                 start,
-                kind: Kind::Scalar { text: self.string(), plain: false, tag: Tag::None },
+                kind: SyntaxKind::Scalar { text: self.string(), plain: false, tag: Tag::None },
                 span: Span::new(start, self.at),
                 anchor: None,
             };
@@ -89,10 +93,10 @@ impl Walk<'_, '_> {
             self.see = self.see.take().or(see);
             pairs.push(Pair { start, key, after_colon, value });
         }
-        Ok(Kind::Map { flow: true, pairs })
+        Ok(SyntaxKind::Map { flow: true, pairs })
     }
 
-    fn list(&mut self, depth: usize) -> Result<Kind, SpanProblem> {
+    fn list(&mut self, depth: usize) -> Result<SyntaxKind, SpanProblem> {
         let mut items = Vec::new();
         while self.more(b']') {
             let see = self.see.take();
@@ -104,7 +108,7 @@ impl Walk<'_, '_> {
             }
             items.push(item);
         }
-        Ok(Kind::List { flow: true, items, dashes: Vec::new() })
+        Ok(SyntaxKind::List { flow: true, items, dashes: Vec::new() })
     }
 
     /// Skips a comma, or the bracket that ends the collection.

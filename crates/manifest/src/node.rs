@@ -9,7 +9,7 @@ use crate::limits::{MAX_ALIASED_BYTES, MAX_ALIASED_NODES, MAX_DEPTH};
 use crate::problem::SpanProblem;
 use crate::scalar::{Tag, resolve};
 use crate::span::Span;
-use crate::syntax_tree::{Kind, Pair, Syntax};
+use crate::syntax_tree::{Pair, Syntax, SyntaxKind};
 
 /// A value and its place.
 ///
@@ -175,7 +175,7 @@ pub(crate) fn resolve_tree(
 ) -> Result<(ManifestNode, Vec<RepeatedKey>), SpanProblem> {
     let mut used = Vec::new();
     root.walk(&mut |node| {
-        if let Kind::Alias(id) = node.kind {
+        if let SyntaxKind::Alias(id) = node.kind {
             used.push(id);
         }
     });
@@ -196,7 +196,7 @@ pub(crate) fn resolve_tree(
 
 /// The key of a pair as a string, as in sigs.k8s.io/yaml.
 pub(crate) fn key_text(key: &Syntax) -> Result<String, SpanProblem> {
-    let Kind::Scalar { text, plain, tag } = &key.kind else {
+    let SyntaxKind::Scalar { text, plain, tag } = &key.kind else {
         return Err(SpanProblem::new(key.span, "a key must be plain text")
             .hint("JSON has no maps, lists or aliases as keys; write the key out"));
     };
@@ -214,8 +214,8 @@ pub(crate) fn key_text(key: &Syntax) -> Result<String, SpanProblem> {
 /// The value of a scalar.
 pub(crate) fn scalar_value(node: &Syntax) -> Result<Value, SpanProblem> {
     match &node.kind {
-        Kind::Scalar { text, plain: false, tag: Tag::None } => Ok(Value::String(text.clone())),
-        Kind::Scalar { text, tag, .. } => resolved(text, *tag, node.span),
+        SyntaxKind::Scalar { text, plain: false, tag: Tag::None } => Ok(Value::String(text.clone())),
+        SyntaxKind::Scalar { text, tag, .. } => resolved(text, *tag, node.span),
         _ => Ok(Value::Null),
     }
 }
@@ -236,14 +236,14 @@ impl Resolver {
     fn node(&mut self, syntax: Syntax, depth: usize) -> Result<ManifestNode, SpanProblem> {
         let Syntax { span, anchor, kind, .. } = syntax;
         let value = match kind {
-            Kind::Scalar { text, plain: false, tag: Tag::None } => NodeValue::String(text),
-            Kind::Scalar { text, tag, .. } => match resolved(&text, tag, span)? {
+            SyntaxKind::Scalar { text, plain: false, tag: Tag::None } => NodeValue::String(text),
+            SyntaxKind::Scalar { text, tag, .. } => match resolved(&text, tag, span)? {
                 Value::Bool(value) => NodeValue::Bool(value),
                 Value::Number(number) => NodeValue::Number(number),
                 Value::String(text) => NodeValue::String(text),
                 _ => NodeValue::Null,
             },
-            Kind::List { items, .. } => {
+            SyntaxKind::List { items, .. } => {
                 // This does not use `collect`, which would reuse the allocation of the syntax for the nodes.
                 let mut nodes = Vec::with_capacity(items.len());
                 for item in items {
@@ -251,8 +251,8 @@ impl Resolver {
                 }
                 NodeValue::List(nodes)
             }
-            Kind::Map { pairs, .. } => NodeValue::Map(self.map(pairs, depth)?),
-            Kind::Alias(id) => self.alias(id, span, depth)?,
+            SyntaxKind::Map { pairs, .. } => NodeValue::Map(self.map(pairs, depth)?),
+            SyntaxKind::Alias(id) => self.alias(id, span, depth)?,
         };
         let node = ManifestNode { span, value };
         if let Some(id) = anchor
@@ -332,7 +332,7 @@ impl Resolver {
 
     /// The entries of a `<<`, later ones overriding earlier ones.
     fn merged(&mut self, value: Syntax, depth: usize) -> Result<Vec<ManifestEntry>, SpanProblem> {
-        let (at, is_alias) = (value.span, matches!(value.kind, Kind::Alias(_)));
+        let (at, is_alias) = (value.span, matches!(value.kind, SyntaxKind::Alias(_)));
         let node = self.node(value, depth)?;
         let fail = |span| Err(SpanProblem::new(span, "`<<` takes a map, an alias of one, or a list of those"));
         match node.value {
@@ -356,7 +356,7 @@ impl Resolver {
 /// The problem of a key that is in the map already.
 fn repeated_key(key: &Syntax, text: &str, first: Span) -> SpanProblem {
     let what = match &key.kind {
-        Kind::Scalar { text: written, .. } if written != text => {
+        SyntaxKind::Scalar { text: written, .. } if written != text => {
             format!("the key `{}`, which is read as `{}`,", shown(written), shown(text))
         }
         _ => format!("the key `{}`", shown(text)),

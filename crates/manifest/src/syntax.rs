@@ -16,7 +16,7 @@ use crate::limits::{MAX_DEPTH, MAX_NODES};
 use crate::problem::SpanProblem;
 use crate::scalar::Tag;
 use crate::span::{Span, line_end, line_start, next_line};
-use crate::syntax_tree::{Kind, Pair, SeeItem, Syntax, too_deep, too_many};
+use crate::syntax_tree::{Pair, SeeItem, Syntax, SyntaxKind, too_deep, too_many};
 
 /// A collection that has not ended yet.
 struct Open {
@@ -119,20 +119,22 @@ fn first_tab(text: &str, from: usize) -> Option<usize> {
 /// Collects the places where tabs are harmless, in order, and the dashes of block lists.
 fn record_tabs(text: &str, node: &Syntax, inside: &mut Vec<Span>, dashes: &mut Vec<usize>) {
     match &node.kind {
-        Kind::Map { flow: false, pairs } => {
+        SyntaxKind::Map { flow: false, pairs } => {
             for pair in pairs {
                 record_tabs(text, &pair.key, inside, dashes);
                 record_tabs(text, &pair.value, inside, dashes);
             }
         }
-        Kind::List { flow: false, items, dashes: here } => {
+        SyntaxKind::List { flow: false, items, dashes: here } => {
             dashes.extend(here);
             for item in items {
                 record_tabs(text, item, inside, dashes);
             }
         }
         // Blank lines at the end of a block scalar may be part of it.
-        Kind::Scalar { plain: false, .. } if text.get(node.span.range()).is_some_and(|t| t.starts_with(['|', '>'])) => {
+        SyntaxKind::Scalar { plain: false, .. }
+            if text.get(node.span.range()).is_some_and(|t| t.starts_with(['|', '>'])) =>
+        {
             inside.push(Span::new(node.span.start, skip_white(text, node.span.end)));
         }
         _ => inside.push(node.span),
@@ -176,11 +178,16 @@ impl Builder<'_, '_> {
                     at,
                     anchor,
                     tag_at,
-                    Kind::List { flow: style == StructureStyle::Flow, items: Vec::new(), dashes: Vec::new() },
+                    SyntaxKind::List { flow: style == StructureStyle::Flow, items: Vec::new(), dashes: Vec::new() },
                 )?;
             }
             Event::MappingStart(style, _, _) => {
-                self.open(at, anchor, tag_at, Kind::Map { flow: style == StructureStyle::Flow, pairs: Vec::new() })?;
+                self.open(
+                    at,
+                    anchor,
+                    tag_at,
+                    SyntaxKind::Map { flow: style == StructureStyle::Flow, pairs: Vec::new() },
+                )?;
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 if let Some(open) = self.stack.pop() {
@@ -190,7 +197,7 @@ impl Builder<'_, '_> {
             }
             Event::Alias(id) => {
                 self.count(at)?;
-                self.close(Syntax { start: at.start, span: at, anchor: None, kind: Kind::Alias(id) })?;
+                self.close(Syntax { start: at.start, span: at, anchor: None, kind: SyntaxKind::Alias(id) })?;
             }
             Event::UnresolvedAlias(name) => {
                 return Err(SpanProblem::new(at, format!("`*{name}` refers to an anchor that is not defined before it"))
@@ -216,7 +223,7 @@ impl Builder<'_, '_> {
         at: Span,
         anchor: Option<(usize, Span)>,
         tag: Option<Span>,
-        kind: Kind,
+        kind: SyntaxKind,
     ) -> Result<(), SpanProblem> {
         self.count(at)?;
         if self.stack.len() >= MAX_DEPTH {
@@ -259,7 +266,7 @@ impl Builder<'_, '_> {
             start: properties_start(span.start, anchor, tag_at),
             span,
             anchor: anchor.map(|(id, _)| id),
-            kind: Kind::Scalar { text, plain, tag },
+            kind: SyntaxKind::Scalar { text, plain, tag },
         }
     }
 
@@ -289,8 +296,8 @@ impl Builder<'_, '_> {
             return after_marker(self.text);
         };
         match &open.node.kind {
-            Kind::Map { .. } => open.key.as_ref().map_or(open.node.span.start, |key| after_colon(self.text, key)),
-            Kind::List { flow: false, items, .. } => {
+            SyntaxKind::Map { .. } => open.key.as_ref().map_or(open.node.span.start, |key| after_colon(self.text, key)),
+            SyntaxKind::List { flow: false, items, .. } => {
                 self.next_dash(items.last(), open.node.span).map_or(open.node.span.start, |dash| dash + 1)
             }
             _ => open.node.span.start,
@@ -317,9 +324,9 @@ impl Builder<'_, '_> {
     fn ended(mut node: Syntax, at: Span) -> Syntax {
         node.kind.shrink();
         node.span.end = match &node.kind {
-            Kind::Map { flow: true, .. } | Kind::List { flow: true, .. } if !at.is_empty() => at.end,
-            Kind::Map { pairs, .. } => pairs.last().map_or(node.span.end, |pair| pair.value.span.end),
-            Kind::List { items, dashes, .. } => {
+            SyntaxKind::Map { flow: true, .. } | SyntaxKind::List { flow: true, .. } if !at.is_empty() => at.end,
+            SyntaxKind::Map { pairs, .. } => pairs.last().map_or(node.span.end, |pair| pair.value.span.end),
+            SyntaxKind::List { items, dashes, .. } => {
                 items.last().map(|item| item.span.end).max(dashes.last().map(|dash| dash + 1)).unwrap_or(node.span.end)
             }
             _ => at.end,
@@ -331,7 +338,7 @@ impl Builder<'_, '_> {
     fn is_in_items(&self) -> bool {
         match self.stack.as_slice() {
             [Open { key: Some(key), .. }, Open { node, .. }] => {
-                key.is_items() && matches!(node.kind, Kind::List { .. })
+                key.is_items() && matches!(node.kind, SyntaxKind::List { .. })
             }
             _ => false,
         }
@@ -342,7 +349,7 @@ impl Builder<'_, '_> {
         let text = self.text;
         let dash = match self.stack.last() {
             Some(Open { node: list, .. }) => match &list.kind {
-                Kind::List { flow: false, items, .. } => self.next_dash(items.last(), list.span),
+                SyntaxKind::List { flow: false, items, .. } => self.next_dash(items.last(), list.span),
                 _ => None,
             },
             None => None,
@@ -353,7 +360,7 @@ impl Builder<'_, '_> {
             return Ok(());
         };
         match &mut open.node.kind {
-            Kind::Map { pairs, .. } => match open.key.take() {
+            SyntaxKind::Map { pairs, .. } => match open.key.take() {
                 None => open.key = Some(node),
                 Some(key) => {
                     let after_colon = after_colon(text, &key);
@@ -364,7 +371,7 @@ impl Builder<'_, '_> {
                     pairs.push(Pair { start: pair_start(text, &key), key, after_colon, value: node });
                 }
             },
-            Kind::List { flow, items, dashes } => {
+            SyntaxKind::List { flow, items, dashes } => {
                 if !*flow {
                     let Some(dash) = dash else {
                         return Err(SpanProblem::new(node.span, "cannot tell where this list item begins")
@@ -386,7 +393,7 @@ impl Builder<'_, '_> {
                 }
                 items.push(node);
             }
-            Kind::Scalar { .. } | Kind::Alias(_) => {}
+            SyntaxKind::Scalar { .. } | SyntaxKind::Alias(_) => {}
         }
         Ok(())
     }

@@ -16,12 +16,12 @@ pub(crate) struct Syntax {
     /// The anchor it defines.
     pub(crate) anchor: Option<usize>,
     /// Its contents.
-    pub(crate) kind: Kind,
+    pub(crate) kind: SyntaxKind,
 }
 
 /// The contents of a node.
 #[derive(Debug)]
-pub(crate) enum Kind {
+pub(crate) enum SyntaxKind {
     /// A scalar after unescaping.
     Scalar {
         /// Its text.
@@ -51,7 +51,7 @@ pub(crate) enum Kind {
     Alias(usize),
 }
 
-impl Kind {
+impl SyntaxKind {
     /// Frees the unused capacity of a complete collection: a vector starts with room for four pairs, and most maps of a
     /// manifest have one or two.
     pub(crate) fn shrink(&mut self) {
@@ -89,41 +89,41 @@ impl Pair {
 impl Syntax {
     /// Whether the key merges another map in: an unquoted `<<`.
     pub(crate) fn is_merge_key(&self) -> bool {
-        matches!(&self.kind, Kind::Scalar { text, plain: true, tag: Tag::None } if text == "<<")
+        matches!(&self.kind, SyntaxKind::Scalar { text, plain: true, tag: Tag::None } if text == "<<")
     }
 
     /// Whether the key is the one of a List's objects.
     pub(crate) fn is_items(&self) -> bool {
-        matches!(&self.kind, Kind::Scalar { text, .. } if text == "items")
+        matches!(&self.kind, SyntaxKind::Scalar { text, .. } if text == "items")
     }
 
     /// Frees the memory of its contents.
     pub(crate) fn forget(&mut self) {
-        self.kind = Kind::Scalar { text: String::new(), plain: false, tag: Tag::None };
+        self.kind = SyntaxKind::Scalar { text: String::new(), plain: false, tag: Tag::None };
     }
 
     /// Whether the value is missing, as in `key:`.
     pub(crate) fn is_absent(&self) -> bool {
-        self.span.is_empty() && matches!(&self.kind, Kind::Scalar { plain: true, .. })
+        self.span.is_empty() && matches!(&self.kind, SyntaxKind::Scalar { plain: true, .. })
     }
 
     /// Whether it is a map or list in block style.
     pub(crate) fn is_block_collection(&self) -> bool {
-        matches!(self.kind, Kind::Map { flow: false, .. } | Kind::List { flow: false, .. })
+        matches!(self.kind, SyntaxKind::Map { flow: false, .. } | SyntaxKind::List { flow: false, .. })
     }
 
     /// Calls `visit` for this node and all below it, keys included.
     pub(crate) fn walk(&self, visit: &mut dyn FnMut(&Self)) {
         visit(self);
         match &self.kind {
-            Kind::Map { pairs, .. } => {
+            SyntaxKind::Map { pairs, .. } => {
                 for pair in pairs {
                     pair.key.walk(visit);
                     pair.value.walk(visit);
                 }
             }
-            Kind::List { items, .. } => items.iter().for_each(|item| item.walk(visit)),
-            Kind::Scalar { .. } | Kind::Alias(_) => {}
+            SyntaxKind::List { items, .. } => items.iter().for_each(|item| item.walk(visit)),
+            SyntaxKind::Scalar { .. } | SyntaxKind::Alias(_) => {}
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::scope::MoveScope;
 use crate::unknown::without_build;
 use mullion_survey::analysis::Fleet;
 use mullion_survey::report::{Coverage, Deadline};
-use mullion_survey::{Evidence, Statement};
+use mullion_survey::{ListEvidence, Statement};
 
 /// The most names in a sentence.
 const MAX_NAMES: usize = 5;
@@ -98,10 +98,10 @@ fn unknown_builds(fleet: &Fleet<'_>) -> usize {
 }
 
 /// How much is known of which workloads move: their pods, and the builds of the nodes that these are on.
-fn moves_evidence(input: &SummaryInput<'_>) -> Evidence {
+fn moves_evidence(input: &SummaryInput<'_>) -> ListEvidence {
     match (Statement::Moves.evidence(input.coverage), unknown_builds(input.fleet)) {
-        (Evidence::Whole, nodes @ 1..) => {
-            Evidence::Part(format!("the build of {} is not known", counted(nodes, "Windows node")))
+        (ListEvidence::Whole, nodes @ 1..) => {
+            ListEvidence::Part(format!("the build of {} is not known", counted(nodes, "Windows node")))
         }
         (evidence, _) => evidence,
     }
@@ -110,8 +110,8 @@ fn moves_evidence(input: &SummaryInput<'_>) -> Evidence {
 /// What the verdicts do not contain, if a part was not read.
 fn unread_workloads(input: &SummaryInput<'_>) -> Option<String> {
     match moves_evidence(input) {
-        Evidence::Whole => None,
-        Evidence::Part(why) | Evidence::Missing(why) => {
+        ListEvidence::Whole => None,
+        ListEvidence::Part(why) | ListEvidence::Missing(why) => {
             Some(format!("Which other Windows workloads move is not known: {why}."))
         }
     }
@@ -125,11 +125,11 @@ fn verdicts(input: &SummaryInput<'_>) -> String {
     if all == 0 {
         let evidence = match (moves_evidence(input), Statement::NothingMoves.evidence(input.coverage)) {
             // Workloads without pods move too.
-            (Evidence::Whole, Evidence::Missing(why)) => Evidence::Part(why),
-            (Evidence::Whole, _) if input.unknown_moves + input.undecided > 0 => {
+            (ListEvidence::Whole, ListEvidence::Missing(why)) => ListEvidence::Part(why),
+            (ListEvidence::Whole, _) if input.unknown_moves + input.undecided > 0 => {
                 let unknown = input.unknown_moves + input.undecided;
                 let moves = if unknown == 1 { "moves" } else { "move" };
-                Evidence::Part(format!("whether {} {moves} is not known", counted(unknown, "workload")))
+                ListEvidence::Part(format!("whether {} {moves} is not known", counted(unknown, "workload")))
             }
             (moves, _) => moves,
         };

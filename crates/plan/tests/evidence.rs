@@ -16,7 +16,7 @@ use mullion_plan::plan;
 use mullion_policy::PolicySet;
 use mullion_survey::catalogue::{FindingGroup, find_kind};
 use mullion_survey::inventory::read_json;
-use mullion_survey::report::{Finding, Source, SurveyReport};
+use mullion_survey::report::{Source, SurveyFinding, SurveyReport};
 use mullion_survey::{Facts, Inventory, InventoryReader, SurveyContext, survey};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -57,8 +57,8 @@ fn dump(name: &str) -> Inventory {
 }
 
 /// The codes of the problems of an object, in their order.
-fn problems<'r>(report: &'r SurveyReport, object: &str) -> Vec<&'r Finding> {
-    let is_problem = |finding: &&Finding| finding.code.starts_with("SUR1") || finding.code.starts_with("SUR2");
+fn problems<'r>(report: &'r SurveyReport, object: &str) -> Vec<&'r SurveyFinding> {
+    let is_problem = |finding: &&SurveyFinding| finding.code.starts_with("SUR1") || finding.code.starts_with("SUR2");
     report.findings.iter().filter(|finding| finding.object.name == object).filter(is_problem).collect()
 }
 
@@ -168,9 +168,9 @@ fn states_that_prove_a_build() {
 
 /// Findings about a build are true, and each pod that cannot run has one.
 fn check_findings(at: usize, image: &TrueImage, report: &SurveyReport) {
-    let about_build = |finding: &&&Finding| ["SUR103", "SUR201", "SUR214"].contains(&finding.code.as_str());
+    let about_build = |finding: &&&SurveyFinding| ["SUR103", "SUR201", "SUR214"].contains(&finding.code.as_str());
     let all = problems(report, &format!("web{at}"));
-    let found: Vec<&&Finding> = all.iter().filter(about_build).collect();
+    let found: Vec<&&SurveyFinding> = all.iter().filter(about_build).collect();
     for finding in &found {
         for host in &finding.nodes {
             let host: u32 = host.trim_start_matches('w').parse().unwrap();

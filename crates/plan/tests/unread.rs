@@ -15,7 +15,7 @@ use mullion_plan::{PlanReport, plan};
 use mullion_policy::PolicySet;
 use mullion_survey::catalogue::{FINDINGS, FindingGroup, find_kind};
 use mullion_survey::inventory::{BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, read_yaml};
-use mullion_survey::report::{Finding, ObjectRef, Source, Unread};
+use mullion_survey::report::{ObjectRef, Source, SurveyFinding, Unread};
 use mullion_survey::{Facts, Inventory, InventoryReader, Statement, SurveyContext, SurveyReport, survey};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -81,7 +81,7 @@ fn subject(object: &ObjectRef) -> String {
 
 /// The objects of a finding. Without the status of a node, its pool can be another one: a finding about a pool is one about
 /// each of its nodes, and a date is one about the release.
-fn subjects(finding: &Finding) -> Vec<String> {
+fn subjects(finding: &SurveyFinding) -> Vec<String> {
     match finding.object.kind.as_str() {
         "NodePool" if ["SUR501", "SUR502", "SUR504", "SUR507"].contains(&finding.code.as_str()) => {
             vec![finding.message.clone()]

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use mullion_engine::model::text::{counted, list};
 use serde::{Deserialize, Serialize};
 
-use crate::report::{Deadline, Finding, Header, NodePool, ObjectRef, Severity, SurveyReport, Workload};
+use crate::report::{Deadline, Header, NodePool, ObjectRef, Severity, SurveyFinding, SurveyReport, Workload};
 
 /// The differences between two reports. Lists are sorted like those of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub struct Comparison {
     /// Findings that only the earlier report has.
     pub gone: Vec<GoneFinding>,
     /// Findings that only the later report has.
-    pub new: Vec<Finding>,
+    pub new: Vec<SurveyFinding>,
     /// Findings of both, with other numbers of pods.
     pub changed: Vec<ChangedFinding>,
     /// Workloads that only the earlier report has.
@@ -47,7 +47,7 @@ pub struct Comparison {
 pub struct GoneFinding {
     /// The finding in the earlier report.
     #[serde(flatten)]
-    pub was: Finding,
+    pub was: SurveyFinding,
     /// Whether its workload is not in the later report either.
     pub with_its_object: bool,
 }
@@ -58,7 +58,7 @@ pub struct GoneFinding {
 pub struct ChangedFinding {
     /// The finding in the later report.
     #[serde(flatten)]
-    pub now: Finding,
+    pub now: SurveyFinding,
     /// The number of pods in the earlier report.
     pub earlier_pods: usize,
 }
@@ -142,7 +142,7 @@ type Cause<'r> = (&'r str, &'r ObjectRef, String);
 /// Codes of findings about a date. Their message begins with the date.
 const DATES: [&str; 4] = ["SUR501", "SUR502", "SUR504", "SUR507"];
 
-fn cause(finding: &Finding) -> Cause<'_> {
+fn cause(finding: &SurveyFinding) -> Cause<'_> {
     // The code changes on the day itself, and the tense of the text in a later version of the tables.
     if DATES.contains(&finding.code.as_str()) {
         let date = finding.message.split(':').next().unwrap_or_default();
@@ -158,7 +158,7 @@ fn cause(finding: &Finding) -> Cause<'_> {
 fn findings(earlier: &SurveyReport, later: &SurveyReport, comparison: &mut Comparison) {
     // Several findings may have one cause, for example those of two images: the first of one report is paired with the
     // first of the other.
-    let mut before: BTreeMap<Cause<'_>, Vec<&Finding>> = BTreeMap::new();
+    let mut before: BTreeMap<Cause<'_>, Vec<&SurveyFinding>> = BTreeMap::new();
     for finding in earlier.findings.iter().rev() {
         before.entry(cause(finding)).or_default().push(finding);
     }
@@ -175,7 +175,7 @@ fn findings(earlier: &SurveyReport, later: &SurveyReport, comparison: &mut Compa
     }
     let objects: BTreeSet<&ObjectRef> = later.workloads.iter().map(|workload| &workload.object).collect();
     let was_listed: BTreeSet<&ObjectRef> = earlier.workloads.iter().map(|workload| &workload.object).collect();
-    let left: HashSet<*const Finding> = before.into_values().flatten().map(ptr::from_ref).collect();
+    let left: HashSet<*const SurveyFinding> = before.into_values().flatten().map(ptr::from_ref).collect();
     for finding in earlier.findings.iter().filter(|finding| left.contains(&ptr::from_ref(*finding))) {
         let with_its_object = was_listed.contains(&finding.object) && !objects.contains(&finding.object);
         comparison.gone.push(GoneFinding { was: finding.clone(), with_its_object });
@@ -296,8 +296,8 @@ fn summary(comparison: &Comparison) -> Vec<String> {
             sentences.push(sentence);
         }
     };
-    let of_findings = |findings: &mut dyn Iterator<Item = &Finding>, state: &str| {
-        let (problems, others): (Vec<&Finding>, Vec<&Finding>) =
+    let of_findings = |findings: &mut dyn Iterator<Item = &SurveyFinding>, state: &str| {
+        let (problems, others): (Vec<&SurveyFinding>, Vec<&SurveyFinding>) =
             findings.partition(|finding| finding.severity == Severity::Problem);
         let all = problems.len() + others.len();
         let text = match (problems.len(), others.len()) {
@@ -427,7 +427,7 @@ mod tests {
             "deadlines": deadlines,
         });
         let found = compare(&report("2026-11-20", &earlier), &report("2026-11-23", &later));
-        let codes = |findings: &mut dyn Iterator<Item = &Finding>| -> Vec<String> {
+        let codes = |findings: &mut dyn Iterator<Item = &SurveyFinding>| -> Vec<String> {
             findings.map(|finding| format!("{} {}", finding.code, finding.object.name)).collect()
         };
         assert_eq!(codes(&mut found.gone.iter().map(|gone| &gone.was)), ["SUR101 web", "SUR101 old"]);

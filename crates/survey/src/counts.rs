@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::catalogue::{FindingGroup, find_kind};
-use crate::report::{Finding, NodePool, ObjectRef, Severity, SurveyReport, Workload};
+use crate::report::{NodePool, ObjectRef, Severity, SurveyFinding, SurveyReport, Workload};
 
 /// The numbers of a survey.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl SurveyCounts {
         Self::of_lists(&report.pools, &report.workloads, &report.findings)
     }
 
-    pub(crate) fn of_lists(pools: &[NodePool], workloads: &[Workload], findings: &[Finding]) -> Self {
+    pub(crate) fn of_lists(pools: &[NodePool], workloads: &[Workload], findings: &[SurveyFinding]) -> Self {
         let windows_pools = pools.iter().filter(|pool| pool.os == "windows");
         let severe = |severity: Severity| findings.iter().filter(|finding| finding.severity == severity).count();
         let objects = |groups: &[FindingGroup]| {
@@ -67,6 +67,6 @@ impl SurveyCounts {
 }
 
 /// What a finding is counted as; `None` for a code of a later version.
-pub(crate) fn group(finding: &Finding) -> Option<FindingGroup> {
+pub(crate) fn group(finding: &SurveyFinding) -> Option<FindingGroup> {
     find_kind(&finding.code).map(|kind| kind.group)
 }

@@ -69,7 +69,7 @@ impl Statement {
     }
 
     /// How much was read of these lists.
-    pub fn evidence(self, coverage: &Coverage) -> Evidence {
+    pub fn evidence(self, coverage: &Coverage) -> ListEvidence {
         match self {
             Self::Drains => coverage.evidence_of(self.lists(), |unread| unread.kind != STATUSES),
             _ => coverage.evidence(self.lists()),
@@ -79,7 +79,7 @@ impl Statement {
 
 /// How much was read of the lists that a statement needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Evidence {
+pub enum ListEvidence {
     /// Everything.
     Whole,
     /// A part. The clause says what was not read: `pods of other namespaces were not read`.
@@ -88,7 +88,7 @@ pub enum Evidence {
     Missing(String),
 }
 
-impl Evidence {
+impl ListEvidence {
     /// The statement if everything was read; otherwise what is not known, and why. `of_part`: what can be stated of the
     /// part that was read. `question`: a clause, such as `whether pods are stuck`.
     pub fn state(&self, whole: &str, of_part: &str, question: &str) -> String {
@@ -100,7 +100,7 @@ impl Evidence {
     }
 }
 
-impl fmt::Display for Evidence {
+impl fmt::Display for ListEvidence {
     /// `not known: pods were not read`; empty if everything was read.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -113,12 +113,12 @@ impl fmt::Display for Evidence {
 
 impl Coverage {
     /// How much was read of these lists, by the names that `kubectl get` accepts.
-    pub fn evidence(&self, plurals: &[&str]) -> Evidence {
+    pub fn evidence(&self, plurals: &[&str]) -> ListEvidence {
         self.evidence_of(plurals, |_| true)
     }
 
     /// How much was read of these lists for objects of one namespace that was selected, whatever their status.
-    pub(crate) fn evidence_in(&self, plurals: &[&str], namespace: &str) -> Evidence {
+    pub(crate) fn evidence_in(&self, plurals: &[&str], namespace: &str) -> ListEvidence {
         self.evidence_of(plurals, |unread| {
             ![OTHER_NAMESPACES, STATUSES].contains(&unread.kind.as_str())
                 && unread.namespace.as_deref().is_none_or(|other| namespace.is_empty() || other == namespace)
@@ -126,11 +126,11 @@ impl Coverage {
     }
 
     /// `concerns`: whether what was not read matters.
-    fn evidence_of(&self, plurals: &[&str], concerns: impl Fn(&Unread) -> bool) -> Evidence {
+    fn evidence_of(&self, plurals: &[&str], concerns: impl Fn(&Unread) -> bool) -> ListEvidence {
         let is_read = |plural: &str| self.read.iter().any(|read| read.kind == plural);
         let missing: Vec<&str> = plurals.iter().copied().filter(|plural| !is_read(plural)).collect();
         if !missing.is_empty() {
-            return Evidence::Missing(format!("{} were not read", list_with(missing, "and")));
+            return ListEvidence::Missing(format!("{} were not read", list_with(missing, "and")));
         }
         let mut parts: Vec<String> = Vec::new();
         for plural in plurals {
@@ -139,7 +139,7 @@ impl Coverage {
             );
         }
         parts.dedup();
-        if parts.is_empty() { Evidence::Whole } else { Evidence::Part(list_with(&parts, "and")) }
+        if parts.is_empty() { ListEvidence::Whole } else { ListEvidence::Part(list_with(&parts, "and")) }
     }
 
     /// Whether something was not read.
@@ -206,16 +206,16 @@ mod tests {
 
     #[test]
     fn statements() {
-        let state = |evidence: Evidence| {
+        let state = |evidence: ListEvidence| {
             evidence.state("No pod is stuck.", "No pod that was read is stuck.", "whether pods are stuck")
         };
-        assert_eq!(state(Evidence::Whole), "No pod is stuck.");
+        assert_eq!(state(ListEvidence::Whole), "No pod is stuck.");
         assert_eq!(
-            state(Evidence::Part("some pods were not read".to_owned())),
+            state(ListEvidence::Part("some pods were not read".to_owned())),
             "No pod that was read is stuck; some pods were not read."
         );
         assert_eq!(
-            state(Evidence::Missing("pods were not read".to_owned())),
+            state(ListEvidence::Missing("pods were not read".to_owned())),
             "Whether pods are stuck is not known: pods were not read."
         );
     }

@@ -29,7 +29,7 @@ pub mod report;
 pub use analysis::{SurveyContext, survey};
 pub use compare::{Comparison, compare};
 pub use counts::SurveyCounts;
-pub use evidence::{Evidence, Statement};
+pub use evidence::{ListEvidence, Statement};
 pub use facts::Facts;
 pub use inventory::{Inventory, InventoryReader};
 pub use read::{ReportError, read_report};

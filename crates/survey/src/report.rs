@@ -29,7 +29,7 @@ pub struct SurveyReport {
     /// Every workload: pods of controllers under their topmost owner, other pods by themselves.
     pub workloads: Vec<Workload>,
     /// What is wrong or fragile.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<SurveyFinding>,
     /// DaemonSets for Windows nodes, and the pools where they have no pod.
     pub daemon_sets: Vec<DaemonSetPools>,
     /// What Mullion would change and deny.
@@ -203,7 +203,7 @@ pub struct Workload {
     /// Why, without a period: `spec.template.spec.nodeSelector["kubernetes.io/os"] is windows`.
     pub because: String,
     /// Its containers: init, regular and ephemeral, and those that are only in its pods.
-    pub containers: Vec<Container>,
+    pub containers: Vec<ContainerBuilds>,
     /// The number of pods that have not ended. Absent if pods were not read.
     pub pods: Option<usize>,
     /// The number of them that are ready. Absent if pods were not read.
@@ -234,7 +234,7 @@ pub struct PodPlacement {
 /// A container of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Container {
+pub struct ContainerBuilds {
     /// Its name.
     pub name: String,
     /// Its image, as the workload has it.
@@ -287,7 +287,7 @@ impl Severity {
 /// Something that is wrong or fragile. Pods of one workload with the same cause are one finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Finding {
+pub struct SurveyFinding {
     /// A stable code: `SUR201`.
     pub code: String,
     /// The name of the finding, as on its page: `image-build-mismatch`. In the JSON, `name` is the name of the object.

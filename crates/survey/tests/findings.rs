@@ -10,7 +10,7 @@ use jiff::civil::{Date, date};
 use mullion_policy::PolicySet;
 use mullion_survey::catalogue::FINDINGS;
 use mullion_survey::inventory::{KINDS, plural_of, read_json};
-use mullion_survey::report::{Finding, Source, SurveyReport};
+use mullion_survey::report::{Source, SurveyFinding, SurveyReport};
 use mullion_survey::{Facts, InventoryReader, SurveyContext, compare, survey};
 use serde_json::{Value, json};
 
@@ -544,7 +544,7 @@ fn every_code_has_its_field_and_its_message() {
     let mut wrong = Vec::new();
     for (code, name, objects, path, part) in &cases {
         let report = report(&beside_nodes(objects.clone()), TODAY);
-        let all: Vec<&Finding> = report.findings.iter().filter(|finding| finding.object.name == *name).collect();
+        let all: Vec<&SurveyFinding> = report.findings.iter().filter(|finding| finding.object.name == *name).collect();
         let found = all.iter().find(|finding| finding.code == *code && finding.path == *path);
         if found.is_none_or(|finding| !finding.message.contains(part)) {
             let all: Vec<String> =
@@ -595,7 +595,7 @@ fn dates_before_and_after_their_day() {
         let at = |days: i64| {
             let report = report(&beside_nodes(vec![object.clone()]), day.saturating_add(jiff::Span::new().days(days)));
             let about =
-                |finding: &&Finding| finding.object.name == name && finding.message.starts_with(&day.to_string());
+                |finding: &&SurveyFinding| finding.object.name == name && finding.message.starts_with(&day.to_string());
             report.findings.iter().filter(about).map(|finding| finding.code.clone()).collect::<Vec<_>>()
         };
         let found = [-181, -180, 0, 1, 400].map(at);

@@ -15,12 +15,12 @@ use mullion_policy::{EffectiveEntry, EffectiveSetting};
 use serde::Serialize;
 
 use crate::cli::documents::{ManifestFile, ManifestWorkload};
-use crate::cli::live::PodStatus;
+use crate::cli::live::LivePodStatus;
 use crate::cli::policy::show::{flow, item_of};
 use crate::cli::review_sources::ReviewSources;
 use crate::cli::workload_statement::WorkloadStatement;
 use crate::report::{
-    ObjectName, ReviewNotes, WorkloadChanges, WorkloadRecord, decider, evidence_text, review_of, set_by, unquoted,
+    ObjectName, ReviewNotes, ReviewRecord, WorkloadChanges, decider, evidence_text, review_of, set_by, unquoted,
 };
 
 /// The maximum length of the names of one group of nodes in text.
@@ -33,13 +33,13 @@ const REASONS: usize = 20;
 #[serde(rename_all = "camelCase")]
 pub(super) struct Explanation<'a> {
     #[serde(flatten)]
-    workload: WorkloadRecord<'a>,
+    workload: ReviewRecord<'a>,
     /// Why other facts of the cluster may change the decision and what follows from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     decision_not_known: Option<&'a str>,
     /// What the cluster has done with it, for a live pod.
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<&'a PodStatus>,
+    status: Option<&'a LivePodStatus>,
     /// Every finding that would deny it, as a sentence.
     denied: Vec<String>,
     /// Every finding that would deny it without `mode: Audit`.
@@ -84,14 +84,14 @@ struct LeftOut<'a> {
 pub(super) struct ExplainContext<'a> {
     /// The namespace of objects that do not set one.
     pub(super) namespace: &'a str,
-    pub(super) status: Option<&'a PodStatus>,
+    pub(super) status: Option<&'a LivePodStatus>,
     pub(super) sources: &'a ReviewSources,
 }
 
 /// A workload with its review, and what is known of its nodes.
 pub(super) struct ExplainedWorkload<'a> {
     name: ObjectName,
-    status: Option<&'a PodStatus>,
+    status: Option<&'a LivePodStatus>,
     review: Review,
     notes: ReviewNotes,
     changes: WorkloadChanges,
@@ -114,7 +114,7 @@ impl<'a> ExplainedWorkload<'a> {
         if let Some(template) = workload.template {
             template.place(&mut review, &mut notes, &mut changes);
         }
-        let nodes = find_nodes(&request, &sources.snapshot, &sources.policies.resolve(&request, &sources.snapshot));
+        let found = find_nodes(&request, &sources.snapshot, &sources.policies.resolve(&request, &sources.snapshot));
         let has_class = pod_of(workload).is_some_and(|pod| pod.text("/spec/runtimeClassName").is_some());
         let statement = if has_class { WorkloadStatement::DecisionWithClass } else { WorkloadStatement::Decision };
         Self {
@@ -122,7 +122,7 @@ impl<'a> ExplainedWorkload<'a> {
             status,
             rejected,
             settings: settings(workload, namespace, sources),
-            nodes,
+            nodes: found,
             decision_not_known: sources.not_known(statement),
             review,
             notes,
@@ -134,7 +134,7 @@ impl<'a> ExplainedWorkload<'a> {
     pub(super) fn record(&self) -> Explanation<'_> {
         let Self { review, nodes, .. } = self;
         Explanation {
-            workload: WorkloadRecord::new(&self.name, review, &self.notes, Some(&self.changes.pods)),
+            workload: ReviewRecord::new(&self.name, review, &self.notes, Some(&self.changes.pods)),
             status: self.status,
             decision_not_known: self.decision_not_known.as_deref(),
             denied: denials(review).map(Finding::sentence).collect(),
@@ -222,7 +222,7 @@ impl Explanation<'_> {
     /// The lines below the operating system: its evidence, what is changed or denied, and the nodes.
     fn lines(&self, review: &Review, changes: &WorkloadChanges) -> Vec<String> {
         let evidence = review.decision.evidence.iter();
-        let mut lines: Vec<String> = self.status.map(PodStatus::lines).unwrap_or_default();
+        let mut lines: Vec<String> = self.status.map(LivePodStatus::lines).unwrap_or_default();
         lines.extend(evidence.map(|evidence| format!("    {}", evidence_text(evidence, review))));
         let ReviewNotes { review_not_known, no_default, only_warns, .. } = self.workload.notes;
         lines.extend(review_not_known.iter().map(|why| format!("  not known whether it is reviewed: {why}")));

@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 use crate::cli::documents::{ClassifiedObject, ManifestFile, ParsedDocument};
 use crate::cli::explain::explanation::{ExplainContext, ExplainedWorkload};
 use crate::cli::input::SourceText;
-use crate::cli::live::{PodStatus, Registration};
+use crate::cli::live::{LivePodStatus, Registration};
 use crate::cli::review_sources::ReviewSources;
 use crate::cli::webhook_configurations::ReadConfiguration;
 use crate::cli::workload_statement::WorkloadStatement;
-use crate::cluster::reading::{Absence, Unread};
+use crate::cluster::reading::{Absence, UnreadObjects};
+use crate::controller::WebhookConfiguration;
 
 const LISTS: [(&str, &str); 3] = [("Node", "nodes"), ("RuntimeClass", "runtimeclasses"), ("Namespace", "namespaces")];
 
@@ -151,12 +152,17 @@ fn any_case() -> impl Strategy<Value = Case> {
 }
 
 impl Case {
-    /// The webhook configurations, with one webhook of each kind.
-    fn configuration(&self) -> ReadConfiguration {
+    /// A webhook configuration with one webhook of each kind.
+    fn configuration(&self) -> WebhookConfiguration {
         let webhooks = ["pods.mullion.dev", "templates.mullion.dev"];
         let webhooks =
             webhooks.map(|name| json!({"name": name, "clientConfig": {}, "namespaceSelector": self.selector}));
-        Ok(Some(serde_json::from_value(json!({"metadata": {}, "webhooks": webhooks})).unwrap()))
+        serde_json::from_value(json!({"metadata": {}, "webhooks": webhooks})).unwrap()
+    }
+
+    /// Both configurations, as they are read.
+    fn configurations(&self) -> [ReadConfiguration; 2] {
+        [Ok(Some(self.configuration())), Ok(Some(self.configuration()))]
     }
 
     /// What decides, without the lists of some kinds.
@@ -183,13 +189,12 @@ impl Case {
         }
     }
 
-    fn explained(&self, sources: &ReviewSources, status: &PodStatus) -> Value {
+    fn explained(&self, sources: &ReviewSources, status: &LivePodStatus) -> Value {
         let source = SourceText::new("web.json".to_owned(), self.workload.to_string());
         let file = ManifestFile::new(&source);
         let parsed = ParsedDocument::new(file.documents().next().unwrap().unwrap());
-        let workload = match parsed.objects().next().unwrap() {
-            ClassifiedObject::Workload(workload) => workload,
-            _ => panic!("{}", self.workload),
+        let ClassifiedObject::Workload(workload) = parsed.objects().next().unwrap() else {
+            panic!("{}", self.workload)
         };
         let context = ExplainContext { namespace: "default", status: Some(status), sources };
         let explained = ExplainedWorkload::new(&workload, &context);
@@ -198,11 +203,11 @@ impl Case {
     }
 
     fn statements(&self, sources: &ReviewSources) -> BTreeSet<String> {
-        statements(&self.explained(sources, &PodStatus::of(&pod())))
+        statements(&self.explained(sources, &LivePodStatus::of(&pod())))
     }
 
     fn whole(&self) -> BTreeSet<String> {
-        self.statements(&self.sources(&[], [self.configuration(), self.configuration()]))
+        self.statements(&self.sources(&[], self.configurations()))
     }
 }
 
@@ -261,7 +266,7 @@ proptest! {
     fn less_evidence_adds_no_statement(case in any_case()) {
         let stated = &case.whole();
         let new = |less: BTreeSet<String>| less.difference(stated).cloned().collect::<Vec<_>>();
-        let both = || [case.configuration(), case.configuration()];
+        let both = || case.configurations();
         for (kind, plural) in LISTS {
             let new = new(case.statements(&case.sources(&[kind], both())));
             prop_assert!(new.is_empty(), "without {plural}: {new:#?}");
@@ -274,13 +279,13 @@ proptest! {
         }
         let mut unreported = pod();
         unreported.as_object_mut().unwrap().remove("status");
-        let explained = case.explained(&case.sources(&[], both()), &PodStatus::of(&unreported));
+        let explained = case.explained(&case.sources(&[], both()), &LivePodStatus::of(&unreported));
         let new_of_pod = new(statements(&explained));
         prop_assert!(new_of_pod.is_empty(), "without the status of the pod: {new_of_pod:#?}");
-        let unread = || Err(Unread {
+        let unread = || Err(UnreadObjects {
             kind: "mutatingwebhookconfigurations", namespace: None, absence: Absence::Forbidden, message: String::new(),
         });
-        for configurations in [[unread(), case.configuration()], [unread(), unread()]] {
+        for configurations in [[unread(), Ok(Some(case.configuration()))], [unread(), unread()]] {
             let new = new(case.statements(&case.sources(&[], configurations)));
             prop_assert!(new.is_empty(), "without configurations: {new:#?}");
         }
@@ -316,8 +321,8 @@ fn nodes_of_unknown_systems_are_named() {
         policy: "place: {nodeSelector: {mode: Never}}",
         selector: json!({}),
     };
-    let sources = case.sources(&[], [case.configuration(), case.configuration()]);
-    let record = case.explained(&sources, &PodStatus::of(&pod()));
+    let sources = case.sources(&[], case.configurations());
+    let record = case.explained(&sources, &LivePodStatus::of(&pod()));
     assert_eq!(record["runnable"], json!([]), "{record:#}");
     let reasons: Vec<(&Value, &Value)> =
         record["leftOut"].as_array().unwrap().iter().map(|group| (&group["reason"], &group["unknown"])).collect();

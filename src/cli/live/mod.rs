@@ -13,7 +13,7 @@ mod read;
 mod registration;
 
 pub use arguments::LiveArguments;
-pub(crate) use object_text::PodStatus;
+pub(crate) use object_text::LivePodStatus;
 pub(crate) use policies::{ClusterPolicies, in_force, policies_of_the_cluster};
 pub(crate) use read::{LiveFacts, LoadedInput, ReadRequest, read};
 pub(crate) use registration::{Registration, WebhookCall};

@@ -20,7 +20,7 @@ pub(crate) enum ObjectForm {
 
 /// What the cluster has done with a pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct PodStatus {
+pub(crate) struct LivePodStatus {
     /// The node on which it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
@@ -68,7 +68,7 @@ fn members<'o>(object: &'o mut Value, pointer: &str) -> Option<&'o mut Map<Strin
     object.pointer_mut(pointer)?.as_object_mut()
 }
 
-impl PodStatus {
+impl LivePodStatus {
     /// The status of a live pod.
     pub(crate) fn of(pod: &Value) -> Self {
         let text = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
@@ -187,12 +187,12 @@ spec:
             (json!({"spec": {"nodeName": "node-1"}}), "  status: not known, on node node-1"),
         ];
         for (pod, expected) in table {
-            assert_eq!(PodStatus::of(&pod).lines(), [expected]);
+            assert_eq!(LivePodStatus::of(&pod).lines(), [expected]);
         }
         let mut placed = pod();
         let annotation = json!({"os": "windows", "basis": "image", "because": "of image b, by tag", "placed": ["nodeSelector", "os"]});
         *placed.pointer_mut("/metadata/annotations").unwrap() = json!({"mullion.dev/decision": annotation.to_string()});
-        let last = PodStatus::of(&placed).lines().pop();
+        let last = LivePodStatus::of(&placed).lines().pop();
         let expected = "  when it was created: windows, because of image b, by tag; Mullion set nodeSelector, os";
         assert_eq!(last.as_deref(), Some(expected));
     }

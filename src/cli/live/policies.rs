@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::cli::policy_files::PolicySelection;
 use crate::cli::webhook_configurations::{ReadConfiguration, read_configurations};
-use crate::cluster::reading::{Absence, CONFIG_MAPS, ClusterReader, Unread};
+use crate::cluster::reading::{Absence, CONFIG_MAPS, ClusterReader, UnreadObjects};
 use crate::cluster::state::{MAX_REPORT_AGE, MullionState, NAME, parse_state, time_text};
 use crate::controller::{CONFIGURATION, UnknownNamespace, registered_namespace};
 use crate::minor_release::MinorRelease;
@@ -59,7 +59,7 @@ pub(crate) enum PoliciesNotRead {
     #[error("the namespace of Mullion is not known, because {0}")]
     UnknownNamespace(String),
     #[error("{why}: {unread}", why = unread.absence.clause())]
-    Unread { unread: Unread },
+    Unread { unread: UnreadObjects },
     #[error("there is no ConfigMap {NAME} in namespace {0}, in which a controller keeps them")]
     NoState(String),
     #[error("ConfigMap {NAME} in namespace {namespace} keeps none: {why}")]

@@ -15,7 +15,7 @@ use crate::cli::async_runtime::block_on;
 use crate::cli::input::{InputTexts, Inputs, ReadLimits};
 use crate::cli::io_handles::Io;
 use crate::cli::live::arguments::LiveArguments;
-use crate::cli::live::object_text::{ObjectForm, PodStatus, object_text};
+use crate::cli::live::object_text::{LivePodStatus, ObjectForm, object_text};
 use crate::cli::live::plan::{ClusterScope, ObjectReference, ScopeRules, plan};
 use crate::cli::live::policies::{ClusterPolicies, select_policies};
 use crate::cli::live::registration::Registration;
@@ -25,7 +25,8 @@ use crate::cli::progress::Progress;
 use crate::cli::webhook_configurations::read_configurations;
 use crate::cluster::connect::ClusterConnection;
 use crate::cluster::reading::{
-    Absence, ClusterReader, Item, Kind, ListQuery, NAMESPACES, NODES, RUNTIME_CLASSES, Unread, Unreadable, WORKLOADS,
+    Absence, ClusterReader, Item, Kind, ListQuery, NAMESPACES, NODES, RUNTIME_CLASSES, UnreadObjects, Unreadable,
+    WORKLOADS,
 };
 use crate::report::InputFailure;
 
@@ -66,7 +67,7 @@ pub(crate) struct LoadedInput {
     /// The facts about the cluster; `None` if no cluster was read.
     pub(crate) live: Option<LiveFacts>,
     /// The status of every live pod, by the name of its text.
-    pub(crate) pods: BTreeMap<String, PodStatus>,
+    pub(crate) pods: BTreeMap<String, LivePodStatus>,
 }
 
 /// The facts about a live cluster besides its workloads.
@@ -148,7 +149,7 @@ struct ClusterInput<'a> {
     owners: OwnerIndex,
     facts: LiveFacts,
     texts: InputTexts,
-    pods: BTreeMap<String, PodStatus>,
+    pods: BTreeMap<String, LivePodStatus>,
 }
 
 impl ClusterInput<'_> {
@@ -335,7 +336,7 @@ impl ClusterInput<'_> {
         let name = text_name(kind, part("/metadata/namespace"), part("/metadata/name"));
         let Some(workload) = WorkloadKind::from_name(kind.name) else { return Ok(()) };
         if workload == WorkloadKind::Pod {
-            self.pods.insert(name.clone(), PodStatus::of(&object));
+            self.pods.insert(name.clone(), LivePodStatus::of(&object));
         }
         let form = if self.request.restores { ObjectForm::Restorable } else { ObjectForm::Current };
         self.texts.add_object(name, object_text(workload, object, form))
@@ -357,7 +358,7 @@ async fn list(
     query: ListQuery<'_>,
     visit: &mut dyn FnMut(Item<Value>) -> anyhow::Result<()>,
     io: &mut Io<'_>,
-) -> anyhow::Result<Result<usize, Unread>> {
+) -> anyhow::Result<Result<usize, UnreadObjects>> {
     let mut progress = Progress::new(kind.plural);
     let mut show = |done, all: Option<usize>| Ok(progress.so_far(io, done, all)?);
     let read = reader.list(kind, query, visit, &mut show).await;

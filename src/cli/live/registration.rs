@@ -152,7 +152,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::reading::{Absence, Unread};
+    use crate::cluster::reading::{Absence, UnreadObjects};
 
     #[test]
     fn the_conditions_of_the_chart_are_known() {
@@ -180,7 +180,7 @@ mod tests {
         let configuration = serde_json::from_value(json!({"metadata": {}, "webhooks": webhooks})).unwrap();
         let other = if unread {
             let message = "no right".to_owned();
-            Err(Unread {
+            Err(UnreadObjects {
                 kind: "validatingwebhookconfigurations",
                 namespace: None,
                 absence: Absence::Forbidden,

@@ -18,7 +18,7 @@ use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::output_file::OutputFileArgs;
 use crate::cli::policy_files;
-use crate::report::{PolicySources, Severity, table, write_line};
+use crate::report::{DiagnosticSeverity, PolicySources, table, write_line};
 
 /// Arguments of `policy check`.
 #[derive(Debug, Clone, Args)]
@@ -102,7 +102,11 @@ pub fn run(args: &PolicyCheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let warned: Vec<Problem> = loaded.iter().flat_map(warnings).map(|warning| sources.problem_of(&warning)).collect();
     let noted: Vec<Problem> =
         loaded.iter().flat_map(|set| notes(set, now)).map(|note| sources.problem_of(&note)).collect();
-    for (severity, all) in [(Severity::Error, problems), (Severity::Warning, &warned), (Severity::Note, &noted)] {
+    for (severity, all) in [
+        (DiagnosticSeverity::Error, problems),
+        (DiagnosticSeverity::Warning, &warned),
+        (DiagnosticSeverity::Note, &noted),
+    ] {
         for problem in all {
             write(problem, severity, &sources, args.output, io)?;
         }
@@ -161,7 +165,7 @@ fn policies_of(args: &PolicyCheckArgs, io: &mut Io<'_>) -> anyhow::Result<Vec<Pa
 
 fn write(
     problem: &Problem,
-    severity: Severity,
+    severity: DiagnosticSeverity,
     sources: &PolicySources<'_>,
     format: ProblemsFormat,
     io: &mut Io<'_>,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, bail, ensure};
 use mullion_engine::model::WorkloadObject;
-use mullion_survey::Evidence;
+use mullion_survey::ListEvidence;
 use mullion_survey::inventory::POLICIES_IN_FORCE;
 use mullion_survey::repair::{RepairAction, RepairContext, ReviewCall, StuckReport, find_stuck, restrict_to_volumes};
 use mullion_survey::report::Source;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &RepairArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
             report.pods.retain(|pod| selected.contains(&(pod.namespace.clone(), pod.name.clone())));
         }
         restrict(&mut report.pods, snapshot, &reader).await?;
-        if !args.evicts() || matches!(report.evidence, Evidence::Missing(_)) {
+        if !args.evicts() || matches!(report.evidence, ListEvidence::Missing(_)) {
             return listed(args, &report, io);
         }
         let evictions = Evictions {
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &RepairArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
 fn listed(args: &RepairArgs, report: &StuckReport, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     print(args, report, io)?;
     Ok(match &report.evidence {
-        Evidence::Missing(_) => Outcome::Unreadable,
+        ListEvidence::Missing(_) => Outcome::Unreadable,
         _ if report.pods.iter().all(|pod| pod.action == RepairAction::Replaced) => Outcome::Clean,
         _ => Outcome::Findings,
     })

@@ -3,7 +3,7 @@
 use std::io;
 
 use mullion_engine::model::text::{counted, list_first};
-use mullion_survey::Evidence;
+use mullion_survey::ListEvidence;
 use mullion_survey::repair::{RepairAction, StuckPod, StuckReport};
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub(super) fn print(args: &RepairArgs, report: &StuckReport, io: &mut Io<'_>) ->
 }
 
 fn text(args: &RepairArgs, report: &StuckReport, io: &mut Io<'_>) -> io::Result<()> {
-    if let Evidence::Missing(_) = &report.evidence {
+    if let ListEvidence::Missing(_) = &report.evidence {
         return io.println(format_args!("stuck pods: {}", report.evidence));
     }
     for group in report.pods.chunk_by(|a, b| (&a.namespace, &a.owner) == (&b.namespace, &b.owner)) {
@@ -62,7 +62,7 @@ fn text(args: &RepairArgs, report: &StuckReport, io: &mut Io<'_>) -> io::Result<
         0 => "no pod that was read is stuck".to_owned(),
         _ => format!("{}: {evictable} can be evicted, {} left to you", counted(all, "stuck pod"), all - evictable),
     })?;
-    if let Evidence::Part(why) = &report.evidence {
+    if let ListEvidence::Part(why) = &report.evidence {
         io.println(format_args!("known in part: {why}"))?;
     }
     if evictable > 0 && args.paths.is_empty() {
@@ -106,7 +106,7 @@ fn lines(report: &StuckReport, io: &mut Io<'_>) -> io::Result<()> {
     }
     let count = |wanted: &str| report.pods.iter().filter(|pod| pod.action.word() == wanted).count();
     let coverage = match &report.evidence {
-        Evidence::Whole => Value::Null,
+        ListEvidence::Whole => Value::Null,
         other => other.to_string().into(),
     };
     let summary = json!({

@@ -8,7 +8,7 @@ use mullion_survey::repair::{RepairAction, StuckPod};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::cluster::reading::{ClusterReader, Item, ListQuery, PODS, Unread};
+use crate::cluster::reading::{ClusterReader, Item, ListQuery, PODS, UnreadObjects};
 
 /// How often the pods of the owner are read.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -103,7 +103,7 @@ pub(super) async fn pods_of(
     reader: &ClusterReader<'_>,
     namespace: &str,
     owner: &OwnerPods,
-) -> anyhow::Result<Result<Vec<Value>, Unread>> {
+) -> anyhow::Result<Result<Vec<Value>, UnreadObjects>> {
     let mut pods = Vec::new();
     let mut visit = |pod: Item<Value>| {
         if let Ok(pod) = pod

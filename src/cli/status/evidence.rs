@@ -8,7 +8,7 @@ use crate::controller::PODS_WEBHOOK;
 
 /// Something that was read from the cluster, and how new it must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Evidence {
+pub(crate) enum StatusEvidence {
     /// Mullion's Deployments.
     Deployments,
     /// Their pods: at least one of the controller and one of the webhook.
@@ -40,40 +40,50 @@ struct Line {
     name: &'static str,
     /// What is not known without its evidence, with its verb.
     subject: &'static str,
-    evidence: &'static [Evidence],
+    evidence: &'static [StatusEvidence],
 }
 
 /// A line that rests on the controller's report.
 const fn reported(name: &'static str, subject: &'static str) -> Line {
-    Line { name, subject, evidence: &[Evidence::Leader, Evidence::Report] }
+    Line { name, subject, evidence: &[StatusEvidence::Leader, StatusEvidence::Report] }
 }
 
 /// All lines that can be good.
 const LINES: [Line; 20] = [
-    Line { name: "controller-running", subject: "whether the controller runs is", evidence: &[Evidence::Deployments] },
-    Line { name: "webhook-running", subject: "whether the webhook runs is", evidence: &[Evidence::Deployments] },
+    Line {
+        name: "controller-running",
+        subject: "whether the controller runs is",
+        evidence: &[StatusEvidence::Deployments],
+    },
+    Line { name: "webhook-running", subject: "whether the webhook runs is", evidence: &[StatusEvidence::Deployments] },
     Line {
         name: "versions",
         subject: "whether controller and webhook have one version is",
-        evidence: &[Evidence::Pods, Evidence::Leader, Evidence::Report],
+        evidence: &[StatusEvidence::Pods, StatusEvidence::Leader, StatusEvidence::Report],
     },
-    Line { name: "leader", subject: "which controller leads is", evidence: &[Evidence::Leader] },
+    Line { name: "leader", subject: "which controller leads is", evidence: &[StatusEvidence::Leader] },
     reported("controller-report", "what the controller does is"),
     Line {
         name: "mutating-registered",
         subject: "whether the webhook is registered is",
-        evidence: &[Evidence::Mutating],
+        evidence: &[StatusEvidence::Mutating],
     },
     Line {
         name: "validating-registered",
         subject: "whether the webhook is registered is",
-        evidence: &[Evidence::Validating],
+        evidence: &[StatusEvidence::Validating],
     },
     Line {
         name: "webhook-reached",
         subject: "whether the API server reaches the webhook is",
         // A probe from before the configurations were deleted is no evidence of the present.
-        evidence: &[Evidence::Mutating, Evidence::Validating, Evidence::Leader, Evidence::Report, Evidence::Probe],
+        evidence: &[
+            StatusEvidence::Mutating,
+            StatusEvidence::Validating,
+            StatusEvidence::Leader,
+            StatusEvidence::Report,
+            StatusEvidence::Probe,
+        ],
     },
     reported("certificates", "the webhook's certificates are"),
     reported("ca-certificate", "the CA is"),
@@ -83,22 +93,22 @@ const LINES: [Line; 20] = [
     Line {
         name: "nodes-labelled",
         subject: "whether Windows nodes are labelled is",
-        evidence: &[Evidence::Nodes, Evidence::Leader, Evidence::Report],
+        evidence: &[StatusEvidence::Nodes, StatusEvidence::Leader, StatusEvidence::Report],
     },
     Line {
         name: "nodes-tainted",
         subject: "whether Windows nodes are tainted is",
-        evidence: &[Evidence::Nodes, Evidence::Leader, Evidence::Report],
+        evidence: &[StatusEvidence::Nodes, StatusEvidence::Leader, StatusEvidence::Report],
     },
     Line {
         name: "facts-used",
         subject: "whether all annotations and taints are used is",
-        evidence: &[Evidence::Unusable],
+        evidence: &[StatusEvidence::Unusable],
     },
-    Line { name: "events", subject: "Mullion's Events are", evidence: &[Evidence::Events] },
+    Line { name: "events", subject: "Mullion's Events are", evidence: &[StatusEvidence::Events] },
     reported("missed-pods", "which pods Mullion missed is"),
     reported("unreadable-objects", "which objects Mullion cannot read is"),
-    Line { name: "findings", subject: "which pods have findings is", evidence: &[Evidence::Findings] },
+    Line { name: "findings", subject: "which pods have findings is", evidence: &[StatusEvidence::Findings] },
 ];
 
 /// The check if it is not good, or if all its evidence is there and new; else the same line as not known. A line that is
@@ -120,7 +130,7 @@ pub(crate) fn proved(check: StatusCheck, facts: &StatusFacts, now: Timestamp) ->
     }
 }
 
-impl Evidence {
+impl StatusEvidence {
     /// Why it does not show the present, as a clause; `None` if it does.
     fn absent(self, facts: &StatusFacts, now: Timestamp) -> Option<String> {
         match self {
@@ -214,7 +224,7 @@ mod tests {
     }
 
     /// The good cluster without that evidence: absent, unreadable, old, or of the future.
-    fn without(evidence: Evidence) -> Vec<StatusFacts> {
+    fn without(evidence: StatusEvidence) -> Vec<StatusFacts> {
         let lease = |lease: Read<Option<LeaseFacts>>| StatusFacts { lease, ..good() };
         let held = |holder: Option<&str>, renewed: Option<i64>| {
             let renewed = renewed.map(|seconds| ago(seconds).parse().unwrap());
@@ -243,11 +253,11 @@ mod tests {
             ]
         };
         match evidence {
-            Evidence::Deployments => {
+            StatusEvidence::Deployments => {
                 [denied(), Ok(Vec::new())].map(|deployments| StatusFacts { deployments, ..good() }).into()
             }
-            Evidence::Pods => [denied(), Ok(Vec::new())].map(|pods| StatusFacts { pods, ..good() }).into(),
-            Evidence::Leader => vec![
+            StatusEvidence::Pods => [denied(), Ok(Vec::new())].map(|pods| StatusFacts { pods, ..good() }).into(),
+            StatusEvidence::Leader => vec![
                 lease(denied()),
                 lease(Ok(None)),
                 held(None, Some(3)),
@@ -255,7 +265,7 @@ mod tests {
                 held(Some("pod-1_0f"), Some(MAX_RENEWAL_AGE + 1)),
                 held(Some("pod-1_0f"), Some(-3_600)),
             ],
-            Evidence::Report => vec![
+            StatusEvidence::Report => vec![
                 StatusFacts { state: denied(), ..good() },
                 StatusFacts { state: Ok(None), ..good() },
                 with_state(|state| state.report = None),
@@ -263,33 +273,33 @@ mod tests {
                 written(ago(-3_600)),
                 written("soon".to_owned()),
             ],
-            Evidence::Probe => vec![
+            StatusEvidence::Probe => vec![
                 with_report(|report| report.probe = None),
                 probed(ago(MAX_PROBE_AGE + 1)),
                 probed(ago(-3_600)),
                 probed("soon".to_owned()),
             ],
-            Evidence::Mutating => registered(0),
-            Evidence::Validating => registered(1),
-            Evidence::Nodes => vec![StatusFacts { nodes: denied(), ..good() }],
-            Evidence::Unusable => vec![StatusFacts { unusable: denied(), ..good() }],
-            Evidence::Events => vec![StatusFacts { events: denied(), ..good() }],
-            Evidence::Findings => vec![StatusFacts { findings: denied(), ..good() }],
+            StatusEvidence::Mutating => registered(0),
+            StatusEvidence::Validating => registered(1),
+            StatusEvidence::Nodes => vec![StatusFacts { nodes: denied(), ..good() }],
+            StatusEvidence::Unusable => vec![StatusFacts { unusable: denied(), ..good() }],
+            StatusEvidence::Events => vec![StatusFacts { events: denied(), ..good() }],
+            StatusEvidence::Findings => vec![StatusFacts { findings: denied(), ..good() }],
         }
     }
 
-    const ALL: [Evidence; 11] = [
-        Evidence::Deployments,
-        Evidence::Pods,
-        Evidence::Leader,
-        Evidence::Report,
-        Evidence::Probe,
-        Evidence::Mutating,
-        Evidence::Validating,
-        Evidence::Nodes,
-        Evidence::Unusable,
-        Evidence::Events,
-        Evidence::Findings,
+    const ALL: [StatusEvidence; 11] = [
+        StatusEvidence::Deployments,
+        StatusEvidence::Pods,
+        StatusEvidence::Leader,
+        StatusEvidence::Report,
+        StatusEvidence::Probe,
+        StatusEvidence::Mutating,
+        StatusEvidence::Validating,
+        StatusEvidence::Nodes,
+        StatusEvidence::Unusable,
+        StatusEvidence::Events,
+        StatusEvidence::Findings,
     ];
 
     fn good_lines(facts: &StatusFacts) -> BTreeSet<&'static str> {

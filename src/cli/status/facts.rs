@@ -36,7 +36,7 @@ pub(crate) struct StatusFacts {
     /// The pods of these Deployments.
     pub(crate) pods: Read<Vec<PodFacts>>,
     /// Windows nodes.
-    pub(crate) nodes: Read<Vec<NodeFacts>>,
+    pub(crate) nodes: Read<Vec<WindowsNode>>,
     /// What others wrote and Mullion does not use: annotations of namespaces, tolerations of RuntimeClasses, taints of
     /// Windows nodes.
     pub(crate) unusable: Read<Vec<String>>,
@@ -99,7 +99,7 @@ pub(crate) struct PodFacts {
 
 /// A Windows node.
 #[derive(Debug, Clone)]
-pub(crate) struct NodeFacts {
+pub(crate) struct WindowsNode {
     pub(crate) name: String,
     pub(crate) created: Option<Timestamp>,
     /// Whether it has the label with its release.
@@ -297,8 +297,8 @@ pub(crate) mod tests {
     }
 
     /// A node that was created an hour ago.
-    pub(crate) fn node(name: &str, labelled: bool, taints: &[&str]) -> NodeFacts {
-        NodeFacts {
+    pub(crate) fn node(name: &str, labelled: bool, taints: &[&str]) -> WindowsNode {
+        WindowsNode {
             name: name.to_owned(),
             created: Some(ago(3_600).parse().unwrap()),
             labelled,

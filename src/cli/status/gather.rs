@@ -14,14 +14,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cli::status::facts::{
-    ConfigurationFacts, DeploymentFacts, EventFacts, FindingFacts, LeaseFacts, NodeFacts, PodFacts, Read, StatusFacts,
-    WebhookFacts,
+    ConfigurationFacts, DeploymentFacts, EventFacts, FindingFacts, LeaseFacts, PodFacts, Read, StatusFacts,
+    WebhookFacts, WindowsNode,
 };
 use crate::cli::webhook_configurations::read_configurations;
 use crate::cluster::MANAGER;
 use crate::cluster::reading::{
     Absence, CONFIG_MAPS, ClusterReader, DEPLOYMENTS, EVENTS, Item, Kind, LEASES, ListQuery, MUTATING_CONFIGURATIONS,
-    NAMESPACES, NODES, PODS, RUNTIME_CLASSES, Unread, VALIDATING_CONFIGURATIONS,
+    NAMESPACES, NODES, PODS, RUNTIME_CLASSES, UnreadObjects, VALIDATING_CONFIGURATIONS,
 };
 use crate::cluster::state::{MullionState, NAME};
 use crate::controller::{LEASE_NAME, RegisteredWebhook, UnknownNamespace, WebhookConfiguration, registered_namespace};
@@ -131,7 +131,7 @@ fn list<'a, T: 'a>(
         let mut visit = |object: Item<Value>| {
             match object {
                 Ok(object) => all.extend(read(object)),
-                Err(why) => unreadable = unreadable.take().or_else(|| Some(Unread::unreadable(kind, &why))),
+                Err(why) => unreadable = unreadable.take().or_else(|| Some(UnreadObjects::unreadable(kind, &why))),
             }
             Ok(())
         };
@@ -259,10 +259,10 @@ fn trouble(pod: &core::Pod) -> Option<String> {
     Some(waits.or_else(unscheduled).unwrap_or_else(|| "not ready".to_owned()))
 }
 
-fn node_facts(node: core::Node) -> NodeFacts {
+fn node_facts(node: core::Node) -> WindowsNode {
     let taint =
         |taint: core::Taint| Taint { key: taint.key, value: taint.value.unwrap_or_default(), effect: taint.effect };
-    NodeFacts {
+    WindowsNode {
         name: node.name_any(),
         created: node.creation_timestamp().map(|time| time.0),
         labelled: node.labels().contains_key(WINDOWS_RELEASE_LABEL),

@@ -8,7 +8,7 @@ use mullion_engine::model::names::OS_LABEL;
 use mullion_engine::model::text::{counted, shorten};
 
 use crate::cli::status::check::{Section, StatusCheck};
-use crate::cli::status::facts::{EventFacts, NodeFacts, StatusFacts, age};
+use crate::cli::status::facts::{EventFacts, StatusFacts, WindowsNode, age};
 use crate::cluster::state::NodesReport;
 use crate::controller::event_reasons::{
     CHANGES_UNDONE, EventReason, NODES_LEFT_OUT, TAINT_CONTESTED, TAINT_NOT_OWNED, TOO_MANY_RUNTIME_CLASSES,
@@ -73,7 +73,7 @@ pub(crate) fn unusable(facts: &StatusFacts) -> StatusCheck {
 }
 
 /// The nodes and the report about them; `None` while Mullion is withdrawn. The error is the check to print instead.
-fn managed(facts: &StatusFacts, now: Timestamp) -> Result<Option<(&[NodeFacts], &NodesReport)>, StatusCheck> {
+fn managed(facts: &StatusFacts, now: Timestamp) -> Result<Option<(&[WindowsNode], &NodesReport)>, StatusCheck> {
     let (name, subject) = ("nodes", "whether Windows nodes are labelled and tainted is");
     let nodes = facts.nodes.as_ref().map_err(|why| {
         let next = "kubectl get nodes -L mullion.dev/windows-release";
@@ -101,7 +101,7 @@ fn managed(facts: &StatusFacts, now: Timestamp) -> Result<Option<(&[NodeFacts], 
     Ok(Some((nodes, report)))
 }
 
-fn labelled(nodes: &[NodeFacts], report: &NodesReport, now: Timestamp) -> StatusCheck {
+fn labelled(nodes: &[WindowsNode], report: &NodesReport, now: Timestamp) -> StatusCheck {
     let name = "nodes-labelled";
     let all = counted(nodes.len(), "Windows node");
     if nodes.is_empty() {
@@ -114,11 +114,11 @@ fn labelled(nodes: &[NodeFacts], report: &NodesReport, now: Timestamp) -> Status
             format!("{all}; the NodePolicy sets no label mullion.dev/windows-release"),
         );
     }
-    let without: Vec<&NodeFacts> = nodes.iter().filter(|node| !node.labelled).collect();
+    let without: Vec<&WindowsNode> = nodes.iter().filter(|node| !node.labelled).collect();
     missing(name, &all, "label mullion.dev/windows-release", &without, now)
 }
 
-fn tainted(facts: &StatusFacts, nodes: &[NodeFacts], report: &NodesReport, now: Timestamp) -> StatusCheck {
+fn tainted(facts: &StatusFacts, nodes: &[WindowsNode], report: &NodesReport, now: Timestamp) -> StatusCheck {
     let name = "nodes-tainted";
     if nodes.is_empty() || report.apply == "Never" {
         let why = if nodes.is_empty() { "there are no Windows nodes" } else { "the NodePolicy sets no taint" };
@@ -127,7 +127,7 @@ fn tainted(facts: &StatusFacts, nodes: &[NodeFacts], report: &NodesReport, now: 
     // Taints that mark Windows nodes: the policy's own, and others that nodes had before.
     let mut marks: BTreeSet<Taint> = facts.state().map(|state| state.seen.taints.clone()).unwrap_or_default();
     marks.extend(Taint::parse(&report.taint));
-    let without: Vec<&NodeFacts> = nodes.iter().filter(|node| node.taints.is_disjoint(&marks)).collect();
+    let without: Vec<&WindowsNode> = nodes.iter().filter(|node| node.taints.is_disjoint(&marks)).collect();
     let all = counted(nodes.len(), "Windows node");
     let explained = report.waiting + report.contested + without.iter().filter(|node| is_new(node, now)).count();
     if without.is_empty() || report.waiting == 0 || without.len() > explained {
@@ -139,7 +139,7 @@ fn tainted(facts: &StatusFacts, nodes: &[NodeFacts], report: &NodesReport, now: 
 }
 
 /// The check of nodes that lack something. New nodes may lack it.
-fn missing(name: &'static str, all: &str, what: &str, without: &[&NodeFacts], now: Timestamp) -> StatusCheck {
+fn missing(name: &'static str, all: &str, what: &str, without: &[&WindowsNode], now: Timestamp) -> StatusCheck {
     if without.is_empty() {
         return StatusCheck::good(SECTION, name, format!("{all} with {what}"));
     }
@@ -153,7 +153,7 @@ fn missing(name: &'static str, all: &str, what: &str, without: &[&NodeFacts], no
     StatusCheck::bad(SECTION, name, message, next).with_items(items)
 }
 
-fn is_new(node: &NodeFacts, now: Timestamp) -> bool {
+fn is_new(node: &WindowsNode, now: Timestamp) -> bool {
     node.created.is_some_and(|time| now.as_second() - time.as_second() < NEW)
 }
 
@@ -213,7 +213,7 @@ mod tests {
 
     const OURS: &[&str] = &["os=windows:NoSchedule"];
 
-    fn fleet(nodes: Vec<NodeFacts>) -> StatusFacts {
+    fn fleet(nodes: Vec<WindowsNode>) -> StatusFacts {
         StatusFacts { nodes: Ok(nodes), ..good() }
     }
 
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn every_node_has_label_and_taint() {
-        let young = |name: &str| NodeFacts { created: ago(NEW - 1).parse().ok(), ..node(name, false, &[]) };
+        let young = |name: &str| WindowsNode { created: ago(NEW - 1).parse().ok(), ..node(name, false, &[]) };
         expect(&good(), "nodes-labelled", Good, &["1 Windows node with label mullion.dev/windows-release"]);
         expect(&good(), "nodes-tainted", Good, &["1 Windows node with taint os=windows:NoSchedule"]);
         let bare = fleet(vec![node("a", true, OURS), node("b", false, &["sku=win:NoSchedule"])]);

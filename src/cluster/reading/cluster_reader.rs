@@ -36,7 +36,7 @@ pub(crate) struct ListQuery<'a> {
 
 /// Objects that were not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unread {
+pub(crate) struct UnreadObjects {
     /// In the plural, as `kubectl get` accepts it.
     pub(crate) kind: &'static str,
     /// The namespace, if only one was requested.
@@ -71,7 +71,7 @@ impl Absence {
     }
 }
 
-impl Unread {
+impl UnreadObjects {
     /// One object that cannot be read.
     pub(crate) fn unreadable(kind: &'static Kind, Unreadable { head, why }: &Unreadable) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Unread {
     }
 }
 
-impl fmt::Display for Unread {
+impl fmt::Display for UnreadObjects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
@@ -110,7 +110,7 @@ impl<'a> ClusterReader<'a> {
         query: ListQuery<'_>,
         visit: &mut dyn FnMut(Item<Value>) -> anyhow::Result<()>,
         progress: &mut dyn FnMut(usize, Option<usize>) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Result<usize, Unread>> {
+    ) -> anyhow::Result<Result<usize, UnreadObjects>> {
         let mut params = ListParams::default().limit(PAGE);
         params.label_selector = query.labels.map(str::to_owned);
         params.field_selector = query.fields.map(str::to_owned);
@@ -155,11 +155,11 @@ impl<'a> ClusterReader<'a> {
         kind: &'static Kind,
         namespace: Option<&str>,
         name: &str,
-    ) -> anyhow::Result<Result<Value, Unread>> {
+    ) -> anyhow::Result<Result<Value, UnreadObjects>> {
         let api = self.api(kind, namespace);
         Ok(match self.answer(api.get_existing::<Map<String, Value>>(name)).await? {
             Ok(Ok(object)) => Ok(whole(kind, object)),
-            Ok(Err(unreadable)) => Err(Unread::unreadable(kind, &unreadable)),
+            Ok(Err(unreadable)) => Err(UnreadObjects::unreadable(kind, &unreadable)),
             Err(status) => Err(unread(kind, namespace, &status, 0)),
         })
     }
@@ -208,7 +208,7 @@ fn whole(kind: &Kind, mut object: Map<String, Value>) -> Value {
     Value::Object(object)
 }
 
-fn unread(kind: &Kind, namespace: Option<&str>, status: &Status, read: usize) -> Unread {
+fn unread(kind: &Kind, namespace: Option<&str>, status: &Status, read: usize) -> UnreadObjects {
     let absence = match status.code {
         403 => Absence::Forbidden,
         404 => Absence::NotFound,
@@ -217,7 +217,7 @@ fn unread(kind: &Kind, namespace: Option<&str>, status: &Status, read: usize) ->
     let message = if status.message.is_empty() { &status.reason } else { &status.message };
     let partly = if read > 0 { format!("only the first {read} were read: ") } else { String::new() };
     let code = if absence == Absence::Failed { format!("{} ", status.code) } else { String::new() };
-    Unread {
+    UnreadObjects {
         kind: kind.plural,
         namespace: namespace.map(str::to_owned),
         absence,

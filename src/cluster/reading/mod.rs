@@ -16,7 +16,7 @@ mod response;
 mod scanner;
 mod watch;
 
-pub(crate) use cluster_reader::{Absence, ClusterReader, ListQuery, Unread};
+pub(crate) use cluster_reader::{Absence, ClusterReader, ListQuery, UnreadObjects};
 pub(crate) use json_text::JsonText;
 pub(crate) use kind_api::KindApi;
 pub(crate) use kinds::{

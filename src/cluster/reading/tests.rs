@@ -52,7 +52,7 @@ fn status(code: u16, message: &str, token: Option<&str>) -> Value {
 }
 
 /// The names that were visited, the progress, and the result.
-type Listed = (Vec<String>, Vec<(usize, Option<usize>)>, anyhow::Result<Result<usize, Unread>>);
+type Listed = (Vec<String>, Vec<(usize, Option<usize>)>, anyhow::Result<Result<usize, UnreadObjects>>);
 
 async fn list(connection: &ClusterConnection, query: ListQuery<'_>) -> Listed {
     let (mut names, mut progress) = (Vec::new(), Vec::new());
@@ -142,8 +142,12 @@ async fn errors_of_one_kind_are_recorded_and_others_end_the_command() {
         let (_, _, result) = list(&connection, ListQuery { namespace: Some("shop"), ..ListQuery::default() }).await;
         match (expected, result) {
             (Ok((absence, message)), Ok(Err(unread))) => {
-                let expected =
-                    Unread { kind: "pods", namespace: Some("shop".to_owned()), absence, message: message.to_owned() };
+                let expected = UnreadObjects {
+                    kind: "pods",
+                    namespace: Some("shop".to_owned()),
+                    absence,
+                    message: message.to_owned(),
+                };
                 assert_eq!(unread, expected);
             }
             (Err(expected), Err(error)) => assert!(error.to_string().starts_with(expected), "{error}"),

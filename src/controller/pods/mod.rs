@@ -27,5 +27,5 @@ mod sweep;
 mod unscheduled;
 mod webhook_selectors;
 
-pub(crate) use object::{PodStatus, WholePod, controller};
+pub(crate) use object::{PodStatusFields, WholePod, controller};
 pub(crate) use webhook_selectors::WebhookSelectors;

@@ -19,13 +19,13 @@ pub(crate) struct WholePod {
     #[serde(default)]
     pub(crate) spec: JsonText,
     #[serde(default, deserialize_with = "or_default")]
-    pub(crate) status: PodStatus,
+    pub(crate) status: PodStatusFields,
 }
 
 /// `status`, as far as it is read.
 #[derive(Deserialize, Clone, Debug, Default)]
 #[serde(default)]
-pub(crate) struct PodStatus {
+pub(crate) struct PodStatusFields {
     #[serde(deserialize_with = "or_default")]
     phase: String,
     #[serde(deserialize_with = "or_default")]
@@ -76,14 +76,14 @@ struct Condition {
 /// Where a pod is, and where its author wants it.
 #[derive(Deserialize, Debug, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct PodPlacement {
+pub(crate) struct PodLocation {
     #[serde(deserialize_with = "or_default")]
     pub(crate) node_name: String,
     #[serde(deserialize_with = "or_default")]
     pub(crate) node_selector: LabelMap,
 }
 
-impl PodStatus {
+impl PodStatusFields {
     /// Whether the scheduler has found no node for the pod.
     pub(crate) fn unschedulable(&self) -> bool {
         self.conditions.iter().any(|one| one.r#type == "PodScheduled" && one.reason == "Unschedulable")
@@ -141,7 +141,7 @@ impl WholePod {
     }
 
     /// Where the pod is.
-    pub(crate) fn placement(&self) -> PodPlacement {
+    pub(crate) fn placement(&self) -> PodLocation {
         self.spec.parse().unwrap_or_default()
     }
 }
@@ -179,7 +179,7 @@ mod tests {
         let now: Timestamp = "2026-01-01T01:00:00Z".parse().unwrap();
         let status = |start: &str, container: Value| {
             let status = json!({"startTime": start, "containerStatuses": [container]});
-            serde_json::from_value::<PodStatus>(status).unwrap().never_started(now)
+            serde_json::from_value::<PodStatusFields>(status).unwrap().never_started(now)
         };
         let (long_ago, just_now) = ("2026-01-01T00:00:00Z", "2026-01-01T00:59:00Z");
         let waiting = || json!({"restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}});
@@ -193,7 +193,7 @@ mod tests {
         ] {
             assert!(!status(start, container.clone()), "{start} {container}");
         }
-        assert!(!PodStatus::default().never_started(now));
+        assert!(!PodStatusFields::default().never_started(now));
     }
 
     fn sent() -> Value {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::cluster::reading::{Head, Item, Kind, POD_TEMPLATES, PODS, Unreadable, WORKLOADS};
 use crate::cluster::slim_metadata;
-use crate::controller::pods::PodStatus;
+use crate::controller::pods::PodStatusFields;
 use crate::controller::withdraw::calls::{Calls, UNLIMITED};
 
 /// How many users of a class are listed by name.
@@ -73,7 +73,7 @@ struct Object {
     /// The template of a PodTemplate.
     template: Option<Part>,
     #[serde(default, deserialize_with = "or_default")]
-    status: PodStatus,
+    status: PodStatusFields,
 }
 
 /// A pod spec, or a part of an object that contains it.

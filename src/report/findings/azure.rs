@@ -12,7 +12,7 @@ use mullion_engine::model::foreign_text::visible;
 
 use crate::report::failure::{InputFailure, STDIN};
 use crate::report::findings::writer::{FileNote, FindingsWriter, ReportedFinding, ReportedWorkload};
-use crate::report::text::Severity;
+use crate::report::text::DiagnosticSeverity;
 use crate::report::totals::CheckTotals;
 use crate::report::wording::{repository_path, sentence};
 
@@ -27,9 +27,9 @@ impl AzureCommands {
     /// Writes an error, and keeps what comes after errors.
     fn add(&mut self, issue: &Issue<'_>, out: &mut dyn Write) -> io::Result<()> {
         match issue.severity {
-            Severity::Error => out.write_all(issue.line().as_bytes())?,
-            Severity::Warning => self.warnings.push(issue.line()),
-            Severity::Note => self.notes.push(issue.line()),
+            DiagnosticSeverity::Error => out.write_all(issue.line().as_bytes())?,
+            DiagnosticSeverity::Warning => self.warnings.push(issue.line()),
+            DiagnosticSeverity::Note => self.notes.push(issue.line()),
         }
         Ok(())
     }
@@ -38,7 +38,7 @@ impl AzureCommands {
 impl FindingsWriter for AzureCommands {
     fn failure(&mut self, failure: &InputFailure, out: &mut dyn Write) -> io::Result<()> {
         let InputFailure { file, place, message } = failure;
-        let issue = Issue { severity: Severity::Error, file, place: *place, code: None, message };
+        let issue = Issue { severity: DiagnosticSeverity::Error, file, place: *place, code: None, message };
         out.write_all(issue.line().as_bytes())
     }
 
@@ -71,7 +71,7 @@ impl FindingsWriter for AzureCommands {
 
 /// What the agent calls an issue.
 struct Issue<'a> {
-    severity: Severity,
+    severity: DiagnosticSeverity,
     file: &'a str,
     /// Line and column.
     place: Option<(usize, usize)>,
@@ -87,7 +87,7 @@ impl Issue<'_> {
             Some((line, column)) => format!("{file}:{line}:{column}: "),
             None => format!("{file}: "),
         };
-        if severity == Severity::Note {
+        if severity == DiagnosticSeverity::Note {
             return format!("{}\n", visible(&format!("{named}{}: {message}", severity.name())));
         }
         let mut properties = vec![("type", severity.name().to_owned())];
@@ -129,21 +129,21 @@ mod tests {
         let message = "100%AZP25%3B a[b%5D\\r\\nc #\\u{23}vso[x%5D\n";
         let table = [
             (
-                (Severity::Error, "./a;b]%.yaml", Some((8, 5)), Some("MUL201")),
+                (DiagnosticSeverity::Error, "./a;b]%.yaml", Some((8, 5)), Some("MUL201")),
                 format!(
                     "##vso[task.logissue type=error;sourcepath=a%3Bb%5D%AZP25.yaml;linenumber=8;columnnumber=5;code=MUL201]{message}"
                 ),
             ),
             (
-                (Severity::Warning, "a.yaml", None, None),
+                (DiagnosticSeverity::Warning, "a.yaml", None, None),
                 format!("##vso[task.logissue type=warning;sourcepath=a.yaml]{message}"),
             ),
             (
-                (Severity::Error, STDIN, Some((8, 5)), None),
+                (DiagnosticSeverity::Error, STDIN, Some((8, 5)), None),
                 format!("##vso[task.logissue type=error]<stdin>:8:5: {message}"),
             ),
             (
-                (Severity::Note, "a.yaml", Some((8, 5)), Some("MUL201")),
+                (DiagnosticSeverity::Note, "a.yaml", Some((8, 5)), Some("MUL201")),
                 "a.yaml:8:5: note: 100%; a[b]\\r\\nc #\\u{23}vso[x]\n".to_owned(),
             ),
         ];

@@ -16,7 +16,7 @@ use crate::exact_text::JsonWriter;
 use crate::report::failure::InputFailure;
 use crate::report::findings::fingerprint::Fingerprints;
 use crate::report::findings::writer::{FileNote, FindingsWriter, ReportedFinding, ReportedWorkload};
-use crate::report::text::Severity;
+use crate::report::text::DiagnosticSeverity;
 use crate::report::totals::CheckTotals;
 use crate::report::wording::{sentence, slashed};
 
@@ -98,11 +98,11 @@ impl FindingsWriter for CodeQualityReport {
 }
 
 /// One of GitLab's severities: info, minor, major, critical, blocker.
-fn severity_name(severity: Severity) -> &'static str {
+fn severity_name(severity: DiagnosticSeverity) -> &'static str {
     match severity {
-        Severity::Error => "critical",
-        Severity::Warning => "minor",
-        Severity::Note => "info",
+        DiagnosticSeverity::Error => "critical",
+        DiagnosticSeverity::Warning => "minor",
+        DiagnosticSeverity::Note => "info",
     }
 }
 

@@ -10,7 +10,7 @@ use mullion_engine::model::foreign_text::visible;
 use crate::report::failure::{InputFailure, STDIN};
 use crate::report::findings::writer::{FileNote, FindingsWriter, ReportedFinding, ReportedWorkload};
 use crate::report::json::{FindingPlace, FindingRecord};
-use crate::report::text::Severity;
+use crate::report::text::DiagnosticSeverity;
 use crate::report::totals::CheckTotals;
 use crate::report::wording::{repository_path, sentence};
 
@@ -21,8 +21,14 @@ pub(super) struct GithubCommands;
 impl FindingsWriter for GithubCommands {
     fn failure(&mut self, failure: &InputFailure, out: &mut dyn Write) -> io::Result<()> {
         let InputFailure { file, place, message } = failure;
-        let command =
-            Command { severity: Severity::Error, file, start: *place, end: None, title: "not readable", message };
+        let command = Command {
+            severity: DiagnosticSeverity::Error,
+            file,
+            start: *place,
+            end: None,
+            title: "not readable",
+            message,
+        };
         out.write_all(command.line().as_bytes())
     }
 
@@ -60,14 +66,14 @@ fn finding(finding: &FindingRecord<'_>, place: FindingPlace<'_>, remark: &str) -
 }
 
 /// The command for a problem of a policy file that ends at `end`, with a line break.
-pub(crate) fn problem(failure: &InputFailure, severity: Severity, end: Option<(usize, usize)>) -> String {
+pub(crate) fn problem(failure: &InputFailure, severity: DiagnosticSeverity, end: Option<(usize, usize)>) -> String {
     let InputFailure { file, place, message } = failure;
     Command { severity, file, start: *place, end, title: "policy", message }.line()
 }
 
 /// One command.
 struct Command<'a> {
-    severity: Severity,
+    severity: DiagnosticSeverity,
     file: &'a str,
     /// Line and column.
     start: Option<(usize, usize)>,
@@ -79,7 +85,7 @@ struct Command<'a> {
 impl Command<'_> {
     fn line(&self) -> String {
         let Self { severity, file, start, end, title, message } = *self;
-        let name = if severity == Severity::Note { "notice" } else { severity.name() };
+        let name = if severity == DiagnosticSeverity::Note { "notice" } else { severity.name() };
         let mut properties: Vec<(&str, String)> = Vec::new();
         let mut place = String::new();
         if file == STDIN {
@@ -191,11 +197,11 @@ mod tests {
     fn problems_of_policy_files_name_their_end() {
         let failure = InputFailure { file: "a.yaml".to_owned(), place: Some((3, 1)), message: "why; do".to_owned() };
         assert_eq!(
-            problem(&failure, Severity::Warning, Some((3, 5))),
+            problem(&failure, DiagnosticSeverity::Warning, Some((3, 5))),
             "::warning file=a.yaml,line=3,endLine=3,col=1,endColumn=5,title=policy::why; do\n"
         );
         let whole = InputFailure { place: None, ..failure };
-        assert_eq!(problem(&whole, Severity::Error, None), "::error file=a.yaml,title=policy::why; do\n");
+        assert_eq!(problem(&whole, DiagnosticSeverity::Error, None), "::error file=a.yaml,title=policy::why; do\n");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use crate::exact_text::{xml, xml_characters};
 use crate::report::failure::InputFailure;
 use crate::report::findings::writer::{FileNote, FindingsWriter, ReportedFinding, ReportedWorkload};
-use crate::report::text::Severity;
+use crate::report::text::DiagnosticSeverity;
 use crate::report::totals::CheckTotals;
 use crate::report::wording::{repository_path, sentence};
 
@@ -67,7 +67,7 @@ impl FindingsWriter for JunitReport {
     fn note(&mut self, note: &FileNote<'_>, _: &mut dyn Write) -> io::Result<()> {
         let message = xml_characters(&note.about.message).into_owned();
         let (name, status, lines) = match note.severity {
-            Severity::Note => {
+            DiagnosticSeverity::Note => {
                 let mut status = TestCaseStatus::skipped();
                 status.set_message(message);
                 ("the rendered result", status, Vec::new())
@@ -88,9 +88,9 @@ impl FindingsWriter for JunitReport {
 
     fn workload(&mut self, workload: &ReportedWorkload<'_>, _: &mut dyn Write) -> io::Result<()> {
         let fails = |finding: &ReportedFinding<'_>| match finding.record.action.into() {
-            Severity::Error => true,
-            Severity::Warning => self.warnings_fail,
-            Severity::Note => false,
+            DiagnosticSeverity::Error => true,
+            DiagnosticSeverity::Warning => self.warnings_fail,
+            DiagnosticSeverity::Note => false,
         };
         let (failing, others): (Vec<_>, Vec<_>) = workload.shown().partition(|finding| fails(finding));
         let lines: Vec<String> = others.into_iter().map(finding_line).collect();
@@ -102,7 +102,7 @@ impl FindingsWriter for JunitReport {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                 let message = format!("{}: {}", rules.join(", "), first.record.message);
                 status.set_message(xml_characters(&message).into_owned());
-                status.set_type(Severity::from(first.record.action).name());
+                status.set_type(DiagnosticSeverity::from(first.record.action).name());
                 status.set_description(failing.iter().map(|finding| finding_line(finding)).collect::<String>());
                 status
             }
@@ -129,7 +129,7 @@ impl FindingsWriter for JunitReport {
 /// `web.yaml:8:5: error: MUL201 run-as-user: spec.…: … (…)`, with a line break.
 fn finding_line(finding: &ReportedFinding<'_>) -> String {
     let ReportedFinding { record, place, remark, .. } = finding;
-    let severity = Severity::from(record.action).name();
+    let severity = DiagnosticSeverity::from(record.action).name();
     let sentence = sentence(record.message, &record.help, remark);
     line(&format!(
         "{}:{}:{}: {severity}: {} {}: {}: {sentence}",

@@ -19,7 +19,7 @@ use crate::report::findings::fingerprint::Fingerprints;
 use crate::report::findings::writer::{FileNote, FindingsWriter, ReportedFinding, ReportedWorkload};
 use crate::report::json::{FindingPlace, FindingRecord};
 use crate::report::rule_page::help_uri;
-use crate::report::text::Severity;
+use crate::report::text::DiagnosticSeverity;
 use crate::report::totals::CheckTotals;
 use crate::report::wording::{sentence, slashed};
 
@@ -88,7 +88,7 @@ impl SarifLog {
 impl FindingsWriter for SarifLog {
     /// Stores it for the end of the log.
     fn failure(&mut self, failure: &InputFailure, _: &mut dyn Write) -> io::Result<()> {
-        self.failures.push(Notification::new(Severity::Error, failure));
+        self.failures.push(Notification::new(DiagnosticSeverity::Error, failure));
         Ok(())
     }
 
@@ -121,7 +121,7 @@ fn write_item(out: &mut dyn Write, at: usize, item: &impl Serialize) -> io::Resu
 }
 
 fn level(action: Action) -> &'static str {
-    if action == Action::Allow { "none" } else { Severity::from(action).name() }
+    if action == Action::Allow { "none" } else { DiagnosticSeverity::from(action).name() }
 }
 
 /// `reportingDescriptor`: a rule.
@@ -214,7 +214,7 @@ struct Notification {
 }
 
 impl Notification {
-    fn new(severity: Severity, about: &InputFailure) -> Self {
+    fn new(severity: DiagnosticSeverity, about: &InputFailure) -> Self {
         Self {
             level: severity.name(),
             message: Text::new(&about.message),

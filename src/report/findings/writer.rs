@@ -7,8 +7,8 @@ use std::io::Write;
 use mullion_engine::model::text::list_within;
 
 use crate::report::failure::InputFailure;
-use crate::report::json::{CheckRecord, FindingPlace, FindingRecord, PartRecord, WorkloadRecord};
-use crate::report::text::{Diagnostic, Severity};
+use crate::report::json::{CheckRecord, FindingPlace, FindingRecord, PartRecord, ReviewRecord};
+use crate::report::text::{Diagnostic, DiagnosticSeverity};
 use crate::report::totals::CheckTotals;
 
 /// The maximum length of the fields of one group.
@@ -22,7 +22,7 @@ pub(crate) struct ReportedWorkload<'a> {
     /// Its name with its place: `Pod shop/web (a.yaml:3)`.
     pub(crate) title: String,
     /// Its review; `None` for a part of an object.
-    pub(crate) record: Option<WorkloadRecord<'a>>,
+    pub(crate) record: Option<ReviewRecord<'a>>,
     /// Its findings, silent repairs included.
     pub(crate) findings: Vec<ReportedFinding<'a>>,
     /// The operating system and the changes as text, if they were requested.
@@ -95,7 +95,7 @@ impl RepeatedFinding<'_, '_> {
 /// What is to know about a file and is no finding of a rule.
 #[derive(Debug)]
 pub(crate) struct FileNote<'a> {
-    pub(crate) severity: Severity,
+    pub(crate) severity: DiagnosticSeverity,
     /// A word or two: `text`, `not judged`.
     pub(crate) title: &'static str,
     /// The file, the place in it, and the message.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use mullion_engine::model::text::{counted, list, upper_first};
 use mullion_survey::report::{Deadline, NodePool, RuleCount, Severity, SurveyReport, Workload};
-use mullion_survey::{Comparison, Evidence, Statement, SurveyCounts};
+use mullion_survey::{Comparison, ListEvidence, Statement, SurveyCounts};
 
 use crate::report::document::{
     Block, Cell, Document, Inline, Picture, ReportSection, Shown, Subsection, Table, TableBuilder, Text, Tone, code,
@@ -202,9 +202,13 @@ fn findings(report: &SurveyReport) -> ReportSection<'_> {
     let groups = by_code(&report.findings);
     if groups.is_empty() {
         return section(vec![Block::Paragraph(Text::plain(match Statement::Placement.evidence(&report.coverage) {
-            Evidence::Whole => "Nothing is misplaced, stuck or fragile, as far as the survey could read.".to_owned(),
-            Evidence::Part(why) => format!("Nothing that was read is misplaced, stuck or fragile; {why}."),
-            Evidence::Missing(why) => format!("Whether something is misplaced, stuck or fragile is not known: {why}."),
+            ListEvidence::Whole => {
+                "Nothing is misplaced, stuck or fragile, as far as the survey could read.".to_owned()
+            }
+            ListEvidence::Part(why) => format!("Nothing that was read is misplaced, stuck or fragile; {why}."),
+            ListEvidence::Missing(why) => {
+                format!("Whether something is misplaced, stuck or fragile is not known: {why}.")
+            }
         }))]);
     }
     let meaning = |(severity, heading, meaning): (Severity, &str, &str)| {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use mullion_engine::model::text::counted;
 use mullion_engine::model::windows::{Build, Generation, runs};
 use mullion_survey::SurveyCounts;
-use mullion_survey::report::{Finding, NodePool, Severity, SurveyReport, Workload};
+use mullion_survey::report::{NodePool, Severity, SurveyFinding, SurveyReport, Workload};
 
 use crate::report::document::{Text, code};
 
@@ -14,7 +14,7 @@ pub(super) struct CodeGroup<'r> {
     pub(super) code: &'r str,
     pub(super) name: &'r str,
     pub(super) severity: Severity,
-    pub(super) findings: Vec<&'r Finding>,
+    pub(super) findings: Vec<&'r SurveyFinding>,
     /// The number of different objects.
     pub(super) objects: usize,
     /// The number of pods that have them.
@@ -22,8 +22,8 @@ pub(super) struct CodeGroup<'r> {
 }
 
 /// The findings by code: by severity, then by code.
-pub(super) fn by_code(findings: &[Finding]) -> Vec<CodeGroup<'_>> {
-    let mut sorted: Vec<&Finding> = findings.iter().collect();
+pub(super) fn by_code(findings: &[SurveyFinding]) -> Vec<CodeGroup<'_>> {
+    let mut sorted: Vec<&SurveyFinding> = findings.iter().collect();
     sorted.sort_by_key(|finding| (finding.severity, &finding.code));
     let groups = sorted.chunk_by(|one, next| one.code == next.code && one.severity == next.severity);
     groups

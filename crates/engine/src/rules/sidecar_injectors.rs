@@ -7,8 +7,8 @@
 
 use std::fmt;
 
+use InjectionOptOut::{Namespace, Pod, Setting};
 use Mark::{Annotation, Label, NoAnnotation, NoLabel, NodeSelector};
-use OptOut::{Namespace, Pod, Setting};
 use Sign::{Image, Name, NameWithImage, Prefix, PrefixWithImage};
 
 use crate::model::image::ImageRef;
@@ -21,7 +21,7 @@ pub struct Injector {
     /// The operating systems of its containers.
     pub systems: Systems,
     /// Each of them is enough; the best first, never empty.
-    pub(crate) opt_outs: &'static [OptOut],
+    pub(crate) opt_outs: &'static [InjectionOptOut],
     /// Each of them is enough.
     signs: &'static [Sign],
 }
@@ -37,7 +37,7 @@ pub enum Systems {
 
 /// What prevents the injector from changing a pod. Displayed as a clause: `label sidecar.istio.io/inject: "false"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OptOut {
+pub(crate) enum InjectionOptOut {
     /// A mark on the pod, or in the pod template of its workload.
     Pod(Mark),
     /// A mark on the namespace, for all its pods.
@@ -77,11 +77,11 @@ enum Sign {
     PrefixWithImage(&'static str, &'static str),
 }
 
-const fn linux(name: &'static str, opt_outs: &'static [OptOut], signs: &'static [Sign]) -> Injector {
+const fn linux(name: &'static str, opt_outs: &'static [InjectionOptOut], signs: &'static [Sign]) -> Injector {
     Injector { name, systems: Systems::Linux, opt_outs, signs }
 }
 
-const fn both(name: &'static str, opt_outs: &'static [OptOut], signs: &'static [Sign]) -> Injector {
+const fn both(name: &'static str, opt_outs: &'static [InjectionOptOut], signs: &'static [Sign]) -> Injector {
     Injector { name, systems: Systems::LinuxAndWindows, opt_outs, signs }
 }
 
@@ -110,7 +110,7 @@ fn ends_with_components(path: &str, components: &str) -> bool {
     path.strip_suffix(components).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
-impl fmt::Display for OptOut {
+impl fmt::Display for InjectionOptOut {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pod(mark) => write!(out, "{mark}"),

@@ -7,7 +7,7 @@ use crate::edit::render;
 use crate::edit::render::FlowStyle;
 use crate::format::ManifestFormat;
 use crate::span::{Span, line_start};
-use crate::syntax_tree::{Kind, Pair, Syntax};
+use crate::syntax_tree::{Pair, Syntax, SyntaxKind};
 
 impl Sheet<'_> {
     /// The style of a flow collection around or at `at`; `own_lines` if its entries are on lines of their own.
@@ -24,8 +24,8 @@ impl Sheet<'_> {
     /// The indentation of one level in a JSON document.
     fn unit(&self) -> String {
         let first = match &self.root.kind {
-            Kind::Map { pairs, .. } => pairs.first().map(|pair| pair.start),
-            Kind::List { items, .. } => items.first().map(|item| item.start),
+            SyntaxKind::Map { pairs, .. } => pairs.first().map(|pair| pair.start),
+            SyntaxKind::List { items, .. } => items.first().map(|item| item.start),
             _ => None,
         };
         let outer = self.indentation(self.root.span.start);

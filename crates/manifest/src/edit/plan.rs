@@ -12,7 +12,7 @@ use crate::edit::replacement::Replacement;
 use crate::format::ManifestFormat;
 use crate::node::{index, key_text};
 use crate::span::{Span, line_break, line_end, line_start, next_line};
-use crate::syntax_tree::{Kind, Pair, Syntax};
+use crate::syntax_tree::{Pair, Syntax, SyntaxKind};
 
 /// Why an operation is not attempted.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub(crate) fn plan(
         };
         let last = depth + 1 == tokens.len();
         match child(parent, token) {
-            Some(next) if !last && matches!(next.kind, Kind::Alias(_)) => {
+            Some(next) if !last && matches!(next.kind, SyntaxKind::Alias(_)) => {
                 length = depth + 1;
                 way.push(next);
             }
@@ -93,8 +93,8 @@ pub(crate) fn plan(
 /// The written node under a key or index: not one from an alias or a merge key.
 pub(crate) fn child<'a>(node: &'a Syntax, token: &str) -> Option<&'a Syntax> {
     match &node.kind {
-        Kind::Map { pairs, .. } => position(pairs, token).and_then(|at| pairs.get(at)).map(|pair| &pair.value),
-        Kind::List { items, .. } => index(token).and_then(|at| items.get(at)),
+        SyntaxKind::Map { pairs, .. } => position(pairs, token).and_then(|at| pairs.get(at)).map(|pair| &pair.value),
+        SyntaxKind::List { items, .. } => index(token).and_then(|at| items.get(at)),
         _ => None,
     }
 }
@@ -133,20 +133,20 @@ impl<'a> Sheet<'a> {
         let mut sheet = Self { text, root, format, indents: Indents::default(), line_break };
         let (mut maps, mut lists, mut contents) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         root.walk(&mut |node| {
-            if let Kind::List { flow: false, items, dashes } = &node.kind {
+            if let SyntaxKind::List { flow: false, items, dashes } = &node.kind {
                 for (item, dash) in items.iter().zip(dashes) {
                     if !item.is_absent() && sheet.slice(*dash + 1, item.start).chars().all(|c| c == ' ') {
                         *contents.entry(item.start - dash).or_insert(0_usize) += 1;
                     }
                 }
             }
-            let Kind::Map { flow: false, pairs } = &node.kind else {
+            let SyntaxKind::Map { flow: false, pairs } = &node.kind else {
                 return;
             };
             for pair in pairs {
                 let (counts, at) = match &pair.value.kind {
-                    Kind::Map { flow: false, pairs } => (&mut maps, pairs.first().map(|first| first.start)),
-                    Kind::List { flow: false, dashes, .. } => (&mut lists, dashes.first().copied()),
+                    SyntaxKind::Map { flow: false, pairs } => (&mut maps, pairs.first().map(|first| first.start)),
+                    SyntaxKind::List { flow: false, dashes, .. } => (&mut lists, dashes.first().copied()),
                     _ => continue,
                 };
                 if let Some(at) = at
@@ -196,7 +196,7 @@ impl<'a> Sheet<'a> {
         let shared = |at: usize| Err(PlanError::Shared { pointer: path.to_string(), at });
         let mut aliases: BTreeMap<usize, usize> = BTreeMap::new();
         self.root.walk(&mut |node| {
-            if let Kind::Alias(id) = node.kind {
+            if let SyntaxKind::Alias(id) = node.kind {
                 *aliases.entry(id).or_default() += 1;
             }
         });
@@ -215,13 +215,13 @@ impl<'a> Sheet<'a> {
             return Ok(());
         };
         if matches!(change, Change::Insert(_))
-            && way.last().is_some_and(|parent| matches!(parent.kind, Kind::List { .. }))
+            && way.last().is_some_and(|parent| matches!(parent.kind, SyntaxKind::List { .. }))
         {
             return Ok(());
         }
         // Aliases that are removed together with their anchor do not count.
         target.walk(&mut |node| {
-            if let Kind::Alias(id) = node.kind {
+            if let SyntaxKind::Alias(id) = node.kind {
                 aliases.entry(id).and_modify(|count| *count -= 1);
             }
         });
@@ -252,23 +252,23 @@ impl<'a> Sheet<'a> {
             None => Vec::new(),
         };
         match (&parent.kind, change) {
-            (Kind::Map { pairs: entries, .. }, Change::Remove) if entries.len() == 1 => Ok(rewrite()),
-            (Kind::List { items: entries, .. }, Change::Remove) if entries.len() == 1 => Ok(rewrite()),
-            (Kind::Map { pairs, .. }, Change::Insert(value) | Change::Set(value)) if pairs.is_empty() => {
+            (SyntaxKind::Map { pairs: entries, .. }, Change::Remove) if entries.len() == 1 => Ok(rewrite()),
+            (SyntaxKind::List { items: entries, .. }, Change::Remove) if entries.len() == 1 => Ok(rewrite()),
+            (SyntaxKind::Map { pairs, .. }, Change::Insert(value) | Change::Set(value)) if pairs.is_empty() => {
                 let only = Map::from_iter([(token.to_owned(), (*value).clone())]);
                 Ok(self.first_entry(way, parent, &Value::Object(only), rewrite))
             }
-            (Kind::List { items, .. }, Change::Insert(value)) if items.is_empty() => {
+            (SyntaxKind::List { items, .. }, Change::Insert(value)) if items.is_empty() => {
                 let only = Value::Array(vec![(*value).clone()]);
                 Ok(self.first_entry(way, parent, &only, rewrite))
             }
-            (Kind::Map { .. }, _) => Ok(self.change_map(parent, token, change)),
-            (Kind::List { items, .. }, _) => {
+            (SyntaxKind::Map { .. }, _) => Ok(self.change_map(parent, token, change)),
+            (SyntaxKind::List { items, .. }, _) => {
                 let at = if token == "-" { Some(items.len()) } else { index(token) };
                 at.map(|at| self.change_list(parent, at, change))
                     .ok_or_else(|| PlanError::Unsupported(path.to_string()))
             }
-            (Kind::Scalar { .. } | Kind::Alias(_), _) => Ok(Vec::new()),
+            (SyntaxKind::Scalar { .. } | SyntaxKind::Alias(_), _) => Ok(Vec::new()),
         }
     }
 
@@ -292,7 +292,7 @@ impl<'a> Sheet<'a> {
 
     /// A change in a map that is not empty before or after.
     fn change_map(&self, map: &Syntax, key: &str, change: &Change<'_>) -> Vec<Splices> {
-        let Kind::Map { flow, pairs } = &map.kind else {
+        let SyntaxKind::Map { flow, pairs } = &map.kind else {
             return Vec::new();
         };
         let found = position(pairs, key);
@@ -315,7 +315,7 @@ impl<'a> Sheet<'a> {
 
     /// A change in a list that is not empty before or after.
     fn change_list(&self, list: &Syntax, at: usize, change: &Change<'_>) -> Vec<Splices> {
-        let Kind::List { flow, items, dashes } = &list.kind else {
+        let SyntaxKind::List { flow, items, dashes } = &list.kind else {
             return Vec::new();
         };
         match change {
@@ -366,12 +366,12 @@ impl<'a> Sheet<'a> {
             };
         };
         match &parent.kind {
-            Kind::Map { flow, pairs } => position(pairs, token)
+            SyntaxKind::Map { flow, pairs } => position(pairs, token)
                 .and_then(|at| pairs.get(at))
                 .map(|pair| self.set_pair(pair, *flow, node, value))
                 .into_iter()
                 .collect(),
-            Kind::List { dashes, .. } => {
+            SyntaxKind::List { dashes, .. } => {
                 vec![self.set_item(index(token).and_then(|at| dashes.get(at)), node, value)]
             }
             _ => Vec::new(),

@@ -15,7 +15,7 @@ use crate::format::ManifestFormat;
 use crate::node::{index, key_text, resolve_tree, scalar_value};
 use crate::span::{LineIndex, Span, line_start, next_line};
 use crate::syntax;
-use crate::syntax_tree::{Kind, Syntax};
+use crate::syntax_tree::{Syntax, SyntaxKind};
 
 /// The changes to one object of a document.
 #[derive(Clone, Copy, Debug)]
@@ -276,9 +276,9 @@ fn edited_items(text: &str, document: &ManifestDocument, patches: &[ObjectPatch<
 
 /// Whether no anchor, alias or merge key connects the node with other places.
 fn stands_alone(node: &Syntax) -> bool {
-    let mut alone = node.start == node.span.start && matches!(node.kind, Kind::Map { .. });
+    let mut alone = node.start == node.span.start && matches!(node.kind, SyntaxKind::Map { .. });
     node.walk(&mut |inner| {
-        alone &= inner.anchor.is_none() && !matches!(inner.kind, Kind::Alias(_));
+        alone &= inner.anchor.is_none() && !matches!(inner.kind, SyntaxKind::Alias(_));
     });
     alone
 }
@@ -309,15 +309,15 @@ fn holds(node: &Syntax, expected: &Value) -> Option<bool> {
 /// Does the same as [`holds`], ignoring the key `but` of the node itself.
 fn holds_but(node: &Syntax, expected: &Value, but: Option<&str>) -> Option<bool> {
     match (&node.kind, expected) {
-        (Kind::Scalar { .. }, _) => Some(scalar_value(node).is_ok_and(|value| same(&value, expected))),
-        (Kind::List { items, .. }, Value::Array(values)) => {
+        (SyntaxKind::Scalar { .. }, _) => Some(scalar_value(node).is_ok_and(|value| same(&value, expected))),
+        (SyntaxKind::List { items, .. }, Value::Array(values)) => {
             let mut all = items.len() == values.len();
             for (item, value) in items.iter().zip(values) {
                 all = all && holds(item, value)?;
             }
             Some(all)
         }
-        (Kind::Map { pairs, .. }, Value::Object(values)) => {
+        (SyntaxKind::Map { pairs, .. }, Value::Object(values)) => {
             if pairs.iter().any(|pair| pair.key.is_merge_key()) {
                 return None;
             }
@@ -333,7 +333,7 @@ fn holds_but(node: &Syntax, expected: &Value, but: Option<&str>) -> Option<bool>
             }
             Some(all && seen.len() == values.len())
         }
-        (Kind::Alias(_), _) => None,
+        (SyntaxKind::Alias(_), _) => None,
         _ => Some(false),
     }
 }

@@ -79,12 +79,11 @@ pub(crate) fn last(waves: &[Step], input: StepInput<'_>) -> Option<Step> {
     let remaining = remaining.map(|(_, pool)| provider_name(input.fleet, pool, "POOL"));
     let created = input.scope.new_pools.iter().filter(|new| new.existing.is_none()).map(|new| word(&new.name));
     let unique: BTreeSet<String> = remaining.chain(created).collect();
-    match input.unknown_pods() {
-        Some(why) => step.why.push(why),
-        None => {
-            let upgrades = unique.into_iter().flat_map(|pool| upgrade_pool(pool, &next(now, version).0, input));
-            step.commands.extend(upgrades);
-        }
+    if let Some(why) = input.unknown_pods() {
+        step.why.push(why);
+    } else {
+        let upgrades = unique.into_iter().flat_map(|pool| upgrade_pool(pool, &next(now, version).0, input));
+        step.commands.extend(upgrades);
     }
     step.commands.truncate(MAX_COMMANDS);
     Some(step)

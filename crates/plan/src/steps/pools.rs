@@ -18,7 +18,7 @@ use crate::steps::step_input::{MAX_COMMANDS, StepInput, listed, name_of};
 use crate::workload_move::WorkloadMove;
 use mullion_survey::analysis::{FleetPool, coverage};
 use mullion_survey::facts::commands::ProviderStep;
-use mullion_survey::{Evidence, Statement};
+use mullion_survey::{ListEvidence, Statement};
 
 /// The label of nodes that Karpenter creates (kubernetes-sigs/karpenter pkg/apis/v1/labels.go).
 const KARPENTER_POOL: &str = "karpenter.sh/nodepool";
@@ -283,8 +283,8 @@ pub(crate) fn remove_pools(
         return step;
     }
     let behind = match Statement::Moves.evidence(&coverage(input.inventory, true)) {
-        Evidence::Whole => "After the waves, only pods of DaemonSets are on these nodes.".to_owned(),
-        Evidence::Part(why) | Evidence::Missing(why) => {
+        ListEvidence::Whole => "After the waves, only pods of DaemonSets are on these nodes.".to_owned(),
+        ListEvidence::Part(why) | ListEvidence::Missing(why) => {
             format!("Whether other pods are on these nodes after the waves is not known: {why}.")
         }
     };
@@ -431,8 +431,8 @@ pub(crate) fn open_pools(
     let names: Vec<&str> = input.scope.new_pools.iter().map(|new| new.name.as_str()).collect();
     let mut step = Step::new(StepKind::OpenPool, format!("Open {}", pools_named(&names)));
     let condition = match Statement::Moves.evidence(&coverage(input.inventory, true)) {
-        Evidence::Whole => "Every workload has moved, so",
-        Evidence::Part(why) | Evidence::Missing(why) => {
+        ListEvidence::Whole => "Every workload has moved, so",
+        ListEvidence::Part(why) | ListEvidence::Missing(why) => {
             step.why.push(format!("Whether every workload has moved is not known: {why}."));
             "Once every workload has moved,"
         }

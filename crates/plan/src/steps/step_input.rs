@@ -11,7 +11,7 @@ use crate::scope::MoveScope;
 use mullion_survey::analysis::{Fleet, coverage};
 use mullion_survey::inventory::Inventory;
 use mullion_survey::report::ObjectRef;
-use mullion_survey::{Evidence, Statement};
+use mullion_survey::{ListEvidence, Statement};
 
 /// What all steps are made from.
 #[derive(Clone, Copy)]
@@ -29,8 +29,8 @@ impl StepInput<'_> {
     /// Why a step has no commands that drain or delete nodes; `None` if all pods on them are known.
     pub(crate) fn unknown_pods(self) -> Option<String> {
         match Statement::Drains.evidence(&coverage(self.inventory, true)) {
-            Evidence::Whole => None,
-            Evidence::Part(why) | Evidence::Missing(why) => Some(format!(
+            ListEvidence::Whole => None,
+            ListEvidence::Part(why) | ListEvidence::Missing(why) => Some(format!(
                 "Which pods are on these nodes is not known: {why}. Read all pods, and plan again: the step then has the commands that drain and delete nodes."
             )),
         }

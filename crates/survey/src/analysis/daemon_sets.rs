@@ -12,7 +12,7 @@ use crate::analysis::findings::{Findings, FoundPlace};
 use crate::analysis::fleet::{Fleet, FleetNode, POOL_LABELS};
 use crate::analysis::node_classes::{blocking, fits};
 use crate::analysis::workload_view::WorkloadView;
-use crate::evidence::{Evidence, Statement};
+use crate::evidence::{ListEvidence, Statement};
 use crate::inventory::Inventory;
 use crate::report::{DaemonSetPools, MissingPool};
 
@@ -32,7 +32,7 @@ pub(crate) fn find(
     found: &mut Findings<'_>,
 ) -> Option<DaemonSetPools> {
     let evidence = found.coverage().evidence_in(Statement::DaemonSets.lists(), &view.object.namespace);
-    if view.kind != WorkloadKind::DaemonSet || evidence != Evidence::Whole || view.has_unread_class {
+    if view.kind != WorkloadKind::DaemonSet || evidence != ListEvidence::Whole || view.has_unread_class {
         return None;
     }
     let placed: HashSet<&str> =

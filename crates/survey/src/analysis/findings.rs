@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 use mullion_engine::model::text::prefix;
 
 use crate::catalogue::{FindingGroup, FindingKind, find_kind};
-use crate::evidence::Evidence;
+use crate::evidence::ListEvidence;
 use crate::inventory::KEPT_MESSAGE;
 use crate::messages::OMITTED;
-use crate::report::{Coverage, Finding, ObjectRef};
+use crate::report::{Coverage, ObjectRef, SurveyFinding};
 
 /// The maximum number of nodes that a finding lists.
 const MAX_NODES: usize = 16;
@@ -32,7 +32,7 @@ pub(crate) struct FoundPlace<'a> {
 #[derive(Debug)]
 pub(crate) struct Findings<'c> {
     coverage: &'c Coverage,
-    all: Vec<Finding>,
+    all: Vec<SurveyFinding>,
     known: HashMap<(&'static str, ObjectRef, String), usize>,
     /// Codes by object.
     codes: HashMap<ObjectRef, BTreeSet<&'static str>>,
@@ -56,9 +56,9 @@ impl<'c> Findings<'c> {
             FindingGroup::Rejected | FindingGroup::AbsentDaemonSet | FindingGroup::ExcludingDaemonSet
         );
         match self.coverage.evidence_in(kind.needs, namespace) {
-            Evidence::Whole => true,
-            Evidence::Part(_) => !needs_all,
-            Evidence::Missing(_) => false,
+            ListEvidence::Whole => true,
+            ListEvidence::Part(_) => !needs_all,
+            ListEvidence::Missing(_) => false,
         }
     }
 
@@ -79,7 +79,7 @@ impl<'c> Findings<'c> {
         let Some(kind) = find_kind(place.code).filter(|kind| self.may_state(kind, &object.namespace)) else { return };
         self.codes.entry(object.clone()).or_default().insert(kind.code);
         self.known.insert(key, self.all.len());
-        self.all.push(Finding {
+        self.all.push(SurveyFinding {
             code: kind.code.to_owned(),
             name: kind.name.to_owned(),
             severity: kind.severity,
@@ -103,7 +103,7 @@ impl<'c> Findings<'c> {
     }
 
     /// All findings in the order of the report.
-    pub(crate) fn finish(self) -> Vec<Finding> {
+    pub(crate) fn finish(self) -> Vec<SurveyFinding> {
         let mut all = self.all;
         for finding in &mut all {
             finding.nodes.sort_unstable();

@@ -6,9 +6,9 @@ use jiff::civil::Date;
 use mullion_engine::model::text::{counted, list_with, thousands};
 
 use crate::counts::SurveyCounts;
-use crate::evidence::{Evidence, Statement};
+use crate::evidence::{ListEvidence, Statement};
 use crate::inventory::{Inventory, KINDS, OTHER_TIMES, REPEATED, STATUSES};
-use crate::report::{Coverage, Deadline, Finding, KindCount, NodePool, Unread, Workload};
+use crate::report::{Coverage, Deadline, KindCount, NodePool, SurveyFinding, Unread, Workload};
 
 /// Times of two inputs that differ by more than this, in seconds, are those of two dumps.
 const SAME_DUMP: i64 = 3600;
@@ -72,7 +72,7 @@ pub(crate) fn summary(
     coverage: &Coverage,
     pools: &[NodePool],
     workloads: &[Workload],
-    findings: &[Finding],
+    findings: &[SurveyFinding],
     deadlines: &[Deadline],
     today: Date,
     waiting: usize,
@@ -80,7 +80,7 @@ pub(crate) fn summary(
     let counts = SurveyCounts::of_lists(pools, workloads, findings);
     let SurveyCounts { nodes: all_nodes, windows_nodes, windows_workloads: windows, .. } = counts;
     let mut sentences = Vec::new();
-    sentences.push(if matches!(Statement::Nodes.evidence(coverage), Evidence::Missing(_)) {
+    sentences.push(if matches!(Statement::Nodes.evidence(coverage), ListEvidence::Missing(_)) {
         format!("{} of {} are for Windows; no nodes were read.", thousands(windows), large(workloads.len(), "workload"))
     } else {
         let windows_pools = pools.iter().filter(|pool| pool.os == "windows");
@@ -88,17 +88,17 @@ pub(crate) fn summary(
         let releases = if releases.is_empty() { String::new() } else { format!(" ({})", list_with(releases, "and")) };
         let nodes = format!("{} of {} run Windows{releases}", thousands(windows_nodes), large(all_nodes, "node"));
         match Statement::Pods.evidence(coverage) {
-            Evidence::Missing(why) if workloads.is_empty() => {
+            ListEvidence::Missing(why) if workloads.is_empty() => {
                 format!("{nodes}; how many workloads are for Windows is not known: {why}.")
             }
-            Evidence::Missing(_) | Evidence::Part(_) => format!(
+            ListEvidence::Missing(_) | ListEvidence::Part(_) => format!(
                 "{nodes}, and {} of {} that {} read {} for Windows.",
                 thousands(windows),
                 large(workloads.len(), "workload"),
                 if workloads.len() == 1 { "was" } else { "were" },
                 if windows == 1 { "is" } else { "are" },
             ),
-            Evidence::Whole => {
+            ListEvidence::Whole => {
                 let all = large(workloads.len(), "workload");
                 format!("{nodes}, and {} of {all} are for Windows.", thousands(windows))
             }
@@ -115,9 +115,9 @@ pub(crate) fn summary(
         sentences.push(format!("{} {have} pods that are misplaced or stuck{misplaced}.", large(stuck, "workload")));
     } else {
         let evidence = match (Statement::Placement.evidence(coverage), waiting) {
-            (Evidence::Whole, 1..) => {
+            (ListEvidence::Whole, 1..) => {
                 let have = if waiting == 1 { "has" } else { "have" };
-                Evidence::Part(format!("{} {have} not started yet", large(waiting, "pod")))
+                ListEvidence::Part(format!("{} {have} not started yet", large(waiting, "pod")))
             }
             (evidence, _) => evidence,
         };

@@ -21,7 +21,7 @@ use crate::analysis::summary::{coverage, summary};
 use crate::analysis::unread::{unread_changes, unread_pods, virtual_nodes};
 use crate::analysis::workload_view::{FleetRules, ViewContext, WorkloadView};
 use crate::analysis::{daemon_sets, fragile};
-use crate::evidence::{Evidence, Statement};
+use crate::evidence::{ListEvidence, Statement};
 use crate::facts::Facts;
 use crate::inventory::{Inventory, PodRecord};
 use crate::report::{
@@ -110,7 +110,11 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
         workloads,
         findings,
         daemon_sets,
-        changes: if matches!(changes_evidence, Evidence::Missing(_)) { Vec::new() } else { namespace_changes(changes) },
+        changes: if matches!(changes_evidence, ListEvidence::Missing(_)) {
+            Vec::new()
+        } else {
+            namespace_changes(changes)
+        },
         deadlines,
         unknown,
     }
@@ -174,7 +178,7 @@ struct Totals<'c> {
 impl<'c> Totals<'c> {
     fn new(coverage: &'c Coverage) -> Self {
         Self {
-            pods_known: !matches!(Statement::Pods.evidence(coverage), Evidence::Missing(_)),
+            pods_known: !matches!(Statement::Pods.evidence(coverage), ListEvidence::Missing(_)),
             findings: Findings::new(coverage),
             workloads: Vec::new(),
             daemon_sets: Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use mullion_engine::model::text::counted;
 
-use crate::evidence::{Evidence, Statement};
+use crate::evidence::{ListEvidence, Statement};
 use crate::inventory::{Inventory, PodRecord};
 use crate::report::{Coverage, ObjectRef, Unknown};
 
@@ -13,7 +13,7 @@ const MAX_OBJECTS: usize = 50;
 
 /// What is not known of the pods of these pools, if pods were not read. Their numbers are `null` in the JSON.
 pub fn unread_pods<'a>(coverage: &Coverage, pools: impl Iterator<Item = &'a str>) -> Option<Unknown> {
-    let Evidence::Missing(why) = Statement::Pods.evidence(coverage) else { return None };
+    let ListEvidence::Missing(why) = Statement::Pods.evidence(coverage) else { return None };
     let pools: BTreeSet<&str> = pools.collect();
     Some(Unknown {
         what: format!("Which pods run in these pools, and whether they are stuck or misplaced, is not known: {why}."),
@@ -24,8 +24,8 @@ pub fn unread_pods<'a>(coverage: &Coverage, pools: impl Iterator<Item = &'a str>
 }
 
 /// That it is not known what Mullion would change.
-pub(crate) fn unread_changes(evidence: &Evidence) -> Option<Unknown> {
-    let Evidence::Missing(why) = evidence else { return None };
+pub(crate) fn unread_changes(evidence: &ListEvidence) -> Option<Unknown> {
+    let ListEvidence::Missing(why) = evidence else { return None };
     Some(Unknown {
         what: format!("What Mullion would change is not known: {why}."),
         resolve: "Read the namespaces too, as with kubectl get nodes,pods,namespaces --all-namespaces -o json."

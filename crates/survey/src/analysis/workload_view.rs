@@ -24,7 +24,7 @@ use crate::analysis::managers::{ObjectManager, manager};
 use crate::analysis::node_classes::with_class;
 use crate::analysis::owners::OwnedPods;
 use crate::inventory::{Inventory, PodRecord, PodShape, constraints_of};
-use crate::report::{Container, Knowledge, ObjectRef};
+use crate::report::{ContainerBuilds, Knowledge, ObjectRef};
 
 /// The maximum number of containers of a workload that are reported.
 const MAX_CONTAINERS: usize = 100;
@@ -94,7 +94,7 @@ pub struct WorkloadView<'a> {
 /// A container with the facts about its image.
 pub struct ViewContainer {
     /// The container as the report shows it.
-    pub report: Container,
+    pub report: ContainerBuilds,
     /// The operating system of its image.
     pub os: ImageOs,
     pub(crate) builds: Vec<Build>,
@@ -307,7 +307,7 @@ impl<'a> WorkloadView<'a> {
         for (name, image, place) in all.into_iter().take(MAX_CONTAINERS) {
             let ViewImage { os, builds, known_from, .. } = self.image(&image, running, inventory);
             let report =
-                Container { name, image, builds: builds.iter().map(ToString::to_string).collect(), known_from };
+                ContainerBuilds { name, image, builds: builds.iter().map(ToString::to_string).collect(), known_from };
             self.containers.push(ViewContainer { report, os, builds, place });
         }
     }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::analysis::{
     Fleet, FleetNode, FleetRules, OwnedPods, RunningImages, ViewContext, WorkloadView, coverage, group,
 };
-use crate::evidence::{Evidence, Statement};
+use crate::evidence::{ListEvidence, Statement};
 use crate::inventory::{Inventory, ObjectKey, OwnerKey, PodRecord, WorkloadRecord};
 use crate::repair::evidence::{EvidenceContext, refusal};
 use crate::repair::owner::{REPLACING, check_owner};
@@ -39,7 +39,7 @@ pub struct StuckReport {
     /// Sorted by namespace, owner and name.
     pub pods: Vec<StuckPod>,
     /// How much was read of the lists that it needs.
-    pub evidence: Evidence,
+    pub evidence: ListEvidence,
 }
 
 /// Finds the stuck pods.

@@ -27,7 +27,7 @@ use crate::cli::policy::diff::report::{ComparedWorkload, DiffReport};
 use crate::cli::policy::diff::{compare, nodes, report, sets};
 use crate::cli::policy_files::{CLUSTER_WORD, PolicySelection};
 use crate::cli::progress::Progress;
-use crate::report::{ObjectName, PolicySources, Severity};
+use crate::report::{DiagnosticSeverity, ObjectName, PolicySources};
 
 /// Arguments of `policy diff`.
 #[derive(Debug, Clone, Args)]
@@ -165,7 +165,7 @@ fn report_problems(
 ) -> io::Result<()> {
     let sources = PolicySources::new(&files.texts);
     for problem in problems {
-        io.stderr.write_all(sources.message(problem, Severity::Error).render(false).as_bytes())?;
+        io.stderr.write_all(sources.message(problem, DiagnosticSeverity::Error).render(false).as_bytes())?;
     }
     io.eprintln(format_args!("{side}, {}: {}", path.display(), counted(problems.len(), "problem")))
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cli::io_handles::Io;
 use crate::cli::policy::test::compare::ExpectationFailure;
 use crate::cli::policy::test::results::{CaseResult, Counts, FileResult};
-use crate::report::{PolicySources, ProblemRecord, Severity, write_line};
+use crate::report::{DiagnosticSeverity, PolicySources, ProblemRecord, write_line};
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -30,7 +30,8 @@ pub(crate) fn write(results: &[FileResult], counts: &Counts, io: &mut Io<'_>) ->
     let sources = PolicySources::default();
     for result in results {
         let file = result.file.as_str();
-        let problems = result.problems.iter().map(|problem| Record::Problem(sources.record(problem, Severity::Error)));
+        let problems =
+            result.problems.iter().map(|problem| Record::Problem(sources.record(problem, DiagnosticSeverity::Error)));
         let cases = result.cases.iter().map(|case| {
             let CaseResult { name, line, failures } = case;
             Record::Case { file, line: *line, name, passed: failures.is_empty(), failures }

@@ -13,7 +13,7 @@ use crate::model::text::list;
 use crate::model::windows::{Build, LTSC_NAMES, is_image_build, known_host_builds, release_name};
 use crate::place::{WorkloadContext, runs_on, wants_build};
 use crate::rules::finding::Finding;
-use crate::rules::images::proposal::{ImageChange, Proposal, fleet, reference, runnable, such_as};
+use crate::rules::images::proposal::{ImageChange, ImageProposal, fleet, reference, runnable, such_as};
 use crate::rules::images::selected_builds::build_requirements;
 use crate::rules::rule::Rule;
 
@@ -44,7 +44,7 @@ fn one_release(cx: &WorkloadContext<'_>) -> Option<Vec<String>> {
     targets.into_iter().find_map(|target| {
         let (mut tags, mut known) = (Vec::new(), HashSet::new());
         for image in misfits(cx, target) {
-            let ImageChange::Tag(tag) = Proposal::find(image.image, [target])?.change else { return None };
+            let ImageChange::Tag(tag) = ImageProposal::find(image.image, [target])?.change else { return None };
             if known.insert(tag.image.clone()) {
                 tags.push(such_as(&tag));
             }
@@ -93,7 +93,7 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
     let releases = list(open.iter().map(|build| release_name(*build, &cx.node_settings.releases)));
     let other = all.iter().rev().copied().find(will_do).filter(|_| equal.is_none());
     let elsewhere = other.map(|build| select_instead(cx, build));
-    let report = |image: &ContainerImage<'_>, fit: Option<Proposal>, out: &mut Vec<Finding>| {
+    let report = |image: &ContainerImage<'_>, fit: Option<ImageProposal>, out: &mut Vec<Finding>| {
         let wanted = list(&image.facts.builds);
         let alone = open.iter().any(|host| runs_on(*host, &image.facts.builds, cx.input.snapshot, cx.node_settings));
         let node = if elsewhere.is_some() { "node that it selects" } else { "node" };
@@ -132,7 +132,7 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
     if let Some(own) = equal {
         let fitting = open.iter().rev().copied().find(|host| is_image_build(*host) && *host != own);
         for image in &cx.builds.known {
-            report(image, Proposal::find(image.image, fitting), out);
+            report(image, ImageProposal::find(image.image, fitting), out);
         }
         return;
     }
@@ -142,7 +142,7 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
         .filter(|image| is_image_build(*image) && runs_on(*best, &[*image], cx.input.snapshot, cx.node_settings))
         .collect();
     for image in misfits(cx, *best) {
-        report(image, Proposal::find(image.image, images.iter().rev().copied()), out);
+        report(image, ImageProposal::find(image.image, images.iter().rev().copied()), out);
     }
 }
 

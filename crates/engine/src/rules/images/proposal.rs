@@ -10,7 +10,7 @@ use crate::model::windows::{Build, STABLE_ABI_FROM};
 use crate::place::{WorkloadContext, runs_on};
 
 /// What to use in place of an image.
-pub(crate) struct Proposal {
+pub(crate) struct ImageProposal {
     /// Its Windows build.
     pub build: Build,
     pub change: ImageChange,
@@ -24,7 +24,7 @@ pub(crate) enum ImageChange {
     Rebuild(String, &'static [String]),
 }
 
-impl Proposal {
+impl ImageProposal {
     /// The proposal for the first of these builds for which there is one.
     pub(crate) fn find(image: &str, builds: impl IntoIterator<Item = Build>) -> Option<Self> {
         let image = ImageRef::parse(image).ok()?;

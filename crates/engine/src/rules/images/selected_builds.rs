@@ -12,7 +12,7 @@ use crate::model::text::{list, shown};
 use crate::model::windows::{Build, known_host_builds, named_build, names_build, provider_release, release_name};
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
-use crate::rules::images::proposal::{ImageChange, Proposal, fleet, such_as};
+use crate::rules::images::proposal::{ImageChange, ImageProposal, fleet, such_as};
 use crate::rules::images::rules::SELECTED_BUILD;
 
 /// The maximum number of values of labels for builds in one pod. Windows has about twenty builds.
@@ -172,7 +172,7 @@ fn of_other_build(cx: &WorkloadContext<'_>, required: &[BuildRequirement<'_>]) -
     let live = fleet(cx).into_iter().rev().find(|build| possible.contains(build));
     let target = live.or_else(|| image.facts.builds.iter().copied().find(|build| possible.contains(build)));
     let select = target.and_then(|build| blamed.with_build(build)).map(|label| format!("select {label}"));
-    let tag = Proposal::find(image.image, selected.iter().rev().copied()).and_then(|fit| match fit.change {
+    let tag = ImageProposal::find(image.image, selected.iter().rev().copied()).and_then(|fit| match fit.change {
         ImageChange::Tag(tag) => Some(format!("use another tag, {}", such_as(&tag))),
         ImageChange::Rebuild(..) => None,
     });

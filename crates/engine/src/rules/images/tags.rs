@@ -11,7 +11,7 @@ use crate::model::text::{list, list_with};
 use crate::model::windows::{Build, LTSC, out_of_support, release_name};
 use crate::place::WorkloadContext;
 use crate::rules::finding::Finding;
-use crate::rules::images::proposal::{ImageChange, Proposal, fleet, reference, remarks_on, runnable, such_as};
+use crate::rules::images::proposal::{ImageChange, ImageProposal, fleet, reference, remarks_on, runnable, such_as};
 use crate::rules::rule::Rule;
 
 /// Images for which every build is of a release that gets no security updates, and images that run only on such nodes.
@@ -27,7 +27,7 @@ pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, o
         let message = format!("Windows Server {} has had no security updates since {}", newest.name, newest.end);
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         let targets = targets.get_or_init(|| runnable(LTSC.iter().copied(), cx));
-        let later = Proposal::find(image.image, targets.iter().copied());
+        let later = ImageProposal::find(image.image, targets.iter().copied());
         found.help = match later.as_ref().map(|later| (&later.change, later.remarks())) {
             Some((ImageChange::Tag(tag), remarks)) if tag.confidence == Confidence::Table => {
                 format!("use {}, built again on that release{remarks}", reference(tag)).into()
