@@ -141,7 +141,7 @@ fn statements(survey: &SurveyReport, plan: &PlanReport) -> BTreeSet<String> {
 /// The statements of a part, without those of the whole.
 fn added(part: &Inventory, stated: &BTreeSet<String>) -> Vec<String> {
     let (survey, plan) = (survey_of(part), plan_of(part));
-    // Without pods, or the build of a node, the plan is one for the templates, and says so.
+    // Without pods, or the build of a node, the plan is one for the templates, and reports it.
     let is_partial =
         plan.summary.iter().any(|sentence| sentence.starts_with("Which other Windows workloads move is not known: "));
     let new = statements(&survey, &plan).difference(stated).cloned().collect::<Vec<_>>();
@@ -226,7 +226,7 @@ fn drains(plan: &PlanReport) -> Vec<&str> {
     commands.filter(|command| command.effect == CommandEffect::Destroys).map(|command| command.run.as_str()).collect()
 }
 
-/// No command drains or deletes nodes whose pods are not known, whatever the templates say; of pods without a status, all are
+/// No command drains or deletes nodes whose pods are not known, whatever the templates select; of pods without a status, all are
 /// known.
 #[test]
 fn nodes_are_drained_only_if_their_pods_are_known() {

@@ -292,7 +292,7 @@ proptest! {
     }
 }
 
-/// Each kind of statement needs lists, and without one of them it says so.
+/// Each kind of statement needs lists, and each is not known without one of them.
 #[test]
 fn every_statement_names_its_lists() {
     use WorkloadStatement::{Decision, DecisionWithClass, Review};
