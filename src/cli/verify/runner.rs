@@ -199,6 +199,7 @@ impl Runner<'_> {
             CheckId::NodeLabels => Ok(nodes::labels(fleet()?, &policy)),
             CheckId::NodeTaints => Ok(nodes::taints(fleet()?, &policy)),
             CheckId::RuntimeClasses => Ok(nodes::runtime_classes(facts, fleet()?)),
+            CheckId::MissedPods => Ok(reported::missed_pods(facts, Timestamp::now())),
             CheckId::ChangesStored => Ok(admission::changes_stored(cx).await),
             CheckId::NoToleration => admission::no_toleration(cx).await,
             CheckId::DaemonSet => admission::daemon_set_stays_off(cx).await,

@@ -112,7 +112,11 @@ pub(crate) fn summary(
             Some(1) => "; 1 pod is on a node that cannot run it".to_owned(),
             Some(more) => format!("; {} pods are on nodes that cannot run them", thousands(more)),
         };
-        sentences.push(format!("{} {have} pods that are misplaced or stuck{misplaced}.", large(stuck, "workload")));
+        sentences.push(format!(
+            "{} {have} pods that are misplaced or stuck{misplaced}. mullion repair lists those that can never start where \
+             they are.",
+            large(stuck, "workload")
+        ));
     } else {
         let evidence = match (Statement::Placement.evidence(coverage), waiting) {
             (ListEvidence::Whole, 1..) => {

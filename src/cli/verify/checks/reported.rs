@@ -1,4 +1,5 @@
-//! Checks of what the controller reports in ConfigMap `mullion-state`: that the policy files are valid and in force.
+//! Checks of what the controller reports in ConfigMap `mullion-state`: that the policy files are valid and in force, and that
+//! no pod was missed.
 
 use jiff::Timestamp;
 use mullion_engine::model::text::{counted, shorten};
@@ -29,6 +30,24 @@ pub(in crate::cli::verify) fn policies_loaded(facts: &ClusterFacts, now: Timesta
         Ok(_) if *files == 0 => CheckOutcome::ok("the built-in policies are in force"),
         Ok(_) => {
             CheckOutcome::ok(format!("{} of {}, hash {hash}", counted(*policies, "policy"), counted(*files, "file")))
+        }
+    }
+}
+
+/// `missed-pods`.
+pub(in crate::cli::verify) fn missed_pods(facts: &ClusterFacts, now: Timestamp) -> CheckOutcome {
+    let counts = match report(facts, now) {
+        Ok(report) => report.missed_pods.as_ref(),
+        Err(outcome) => return CheckOutcome::skipped(outcome.seen),
+    };
+    match counts {
+        None => CheckOutcome::skipped("the controller has not counted them yet"),
+        Some(counts) if counts.total == 0 => CheckOutcome::ok("none"),
+        Some(counts) => {
+            let item =
+                |(namespace, pods): (&String, &usize)| format!("namespace {namespace}: {}", counted(*pods, "pod"));
+            let items = counts.namespaces.iter().map(item).collect();
+            CheckOutcome::failed(counted(counts.total, "pod")).with_items(items)
         }
     }
 }
