@@ -24,7 +24,7 @@ const BESIDE_CONTAINER: [&str; 3] = ["source", "dependencies", "mirrorVolumeMoun
 /// The image of the containers that the controller adds.
 const EXECUTOR_IMAGE: &str = "quay.io/argoproj/argoexec";
 
-/// Their user (`MinimalCtrSC`, workflow/common/security_context.go).
+/// Their user (`MinimalCtrSC`, `workflow/common/security_context.go`).
 const EXECUTOR_USER: u64 = 8737;
 
 /// `Workflow`.

@@ -22,7 +22,7 @@ pub(crate) fn pod_of_each_node(object: &PlacedValue<'_>, pods: &mut PodCollector
 }
 
 /// `UnitedDeployment`: each subset adds a term to the required node affinity, and tolerations
-/// (pkg/controller/uniteddeployment/adapter/adapter_util.go). Its `patch` is applied last.
+/// (`pkg/controller/uniteddeployment/adapter/adapter_util.go`). Its `patch` is applied last.
 pub(crate) fn united_deployment(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     let mut templates = WORKLOADS.iter().filter_map(|name| object.at(&format!("/spec/template/{name}/spec/template")));
     let Some(template) = templates.next() else {

@@ -100,7 +100,7 @@ pub(crate) fn pipeline_run(object: &PlacedValue<'_>, pods: &mut PodCollector) {
     });
     match (object.at("/spec/pipelineSpec"), object.at("/spec/pipelineRef")) {
         (Some(spec), _) => {
-            PipelinePods { object, run: Some(&TaskPlacement::of(all)), own: &own.collect() }.add(&spec, pods)
+            PipelinePods { object, run: Some(&TaskPlacement::of(all)), own: &own.collect() }.add(&spec, pods);
         }
         (None, Some(reference)) => note_reference(&reference, "Pipeline", pods),
         (None, None) => pods.note_unread(object, "it has no spec.pipelineSpec"),
