@@ -22,15 +22,18 @@ impl<'a> DumpScope<'a> {
         Ok(Self { namespaces: args.selected_namespaces(), labels })
     }
 
-    /// Whether an object is in one of the namespaces, or in none, as nodes are, and has the labels if it is a workload.
-    /// `kind`: that of the list around it.
-    pub(super) fn contains(&self, object: &Value, kind: Option<&str>) -> bool {
-        let kind = kind_of(object, kind).unwrap_or_default();
-        let namespace = if kind == "Namespace" { "/metadata/name" } else { "/metadata/namespace" };
-        let namespace = object.pointer(namespace).and_then(Value::as_str);
-        let is_workload = WorkloadKind::from_name(kind).is_some();
-        (self.namespaces.is_empty() || namespace.is_none_or(|name| self.namespaces.iter().any(|one| one == name)))
-            && (!is_workload || self.labels.matches(object.pointer("/metadata/labels").unwrap_or(&Value::Null)))
+    /// Whether an object is in one of the namespaces, or in none, as nodes are. `list`: the kind of the list around it.
+    pub(super) fn has_namespace(&self, object: &Value, list: Option<&str>) -> bool {
+        let is_namespace = kind_of(object, list) == Some("Namespace");
+        let namespace = object.pointer(if is_namespace { "/metadata/name" } else { "/metadata/namespace" });
+        let namespace = namespace.and_then(Value::as_str);
+        self.namespaces.is_empty() || namespace.is_none_or(|name| self.namespaces.iter().any(|one| one == name))
+    }
+
+    /// Whether an object has the labels, if it is a workload. `list`: the kind of the list around it.
+    pub(super) fn has_labels(&self, object: &Value, list: Option<&str>) -> bool {
+        let is_workload = kind_of(object, list).and_then(WorkloadKind::from_name).is_some();
+        !is_workload || self.labels.matches(object.pointer("/metadata/labels").unwrap_or(&Value::Null))
     }
 }
 

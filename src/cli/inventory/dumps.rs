@@ -183,10 +183,13 @@ fn read_plain(
     scope: &DumpScope<'_>,
 ) -> Vec<DumpProblem> {
     let mut visit = |object: Value, kind: Option<&str>| {
-        if scope.contains(&object, kind) {
+        if !scope.has_namespace(&object, kind) {
+            return;
+        }
+        if scope.has_labels(&object, kind) {
             keep(object, kind, reader, saved);
         } else if let Some(plural) = kind_of(&object, kind).and_then(plural_of) {
-            // Its list was read, whatever is selected of it.
+            // The list of its namespace was read, whatever is selected of it.
             reader.listed(plural);
         }
     };
