@@ -58,15 +58,19 @@ fn text(args: &RepairArgs, report: &StuckReport, io: &mut Io<'_>) -> io::Result<
     if args.evicts() {
         return Ok(());
     }
-    io.println(match all {
-        0 => "no pod that was read is stuck".to_owned(),
+    io.println(match (all, &report.evidence) {
+        (0, ListEvidence::Whole) => "no pod is stuck".to_owned(),
+        (0, _) => "no pod that was read is stuck".to_owned(),
         _ => format!("{}: {evictable} can be evicted, {} left to you", counted(all, "stuck pod"), all - evictable),
     })?;
     if let ListEvidence::Part(why) = &report.evidence {
         io.println(format_args!("known in part: {why}"))?;
     }
     if evictable > 0 && args.paths.is_empty() {
-        io.println("to evict them, at most some a minute, one of each owner first: add --yes")?;
+        io.println(format_args!(
+            "to evict them, one of each owner first and at most {} a minute: add --yes",
+            args.rate
+        ))?;
     }
     Ok(())
 }

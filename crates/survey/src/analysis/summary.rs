@@ -113,8 +113,8 @@ pub(crate) fn summary(
             Some(more) => format!("; {} pods are on nodes that cannot run them", thousands(more)),
         };
         sentences.push(format!(
-            "{} {have} pods that are misplaced or stuck{misplaced}. mullion repair lists those that can never start where \
-             they are.",
+            "{} {have} pods that are misplaced or stuck{misplaced}. To list those that can never start where they are, run \
+             mullion repair.",
             large(stuck, "workload")
         ));
     } else {
