@@ -233,8 +233,11 @@ fn a_namespace_fills_a_gap_in_files_and_selects_in_clusters_and_dumps() {
     assert_eq!(workloads(&[]), ["web-0", "far-0"]);
     assert_eq!(workloads(&["-l", "tier=far"]), ["far-0"]);
     assert_eq!(workloads(&["-l", "tier notin (far)", "-n", "shop"]), ["web-0"]);
-    let none = run_in(&dir, &["survey", "cluster.json", "-l", "tier=none"]).out;
-    assert!(none.contains("objects with other labels") && !none.contains("pods were not read"), "{none}");
+    let unmatched = run_in(&dir, &["survey", "cluster.json", "-l", "tier=none"]).out;
+    assert!(
+        unmatched.contains("objects with other labels") && !unmatched.contains("pods were not read"),
+        "{unmatched}"
+    );
 
     // The current context, whose cluster does not respond.
     for args in [
