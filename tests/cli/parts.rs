@@ -31,7 +31,10 @@ fn a_patch_is_not_a_workload() {
         );
         assert_eq!(of_type(&all, "part").len(), parts, "{text}");
         assert!(checked.err.contains("part of an object"), "{}", checked.err);
-        assert_eq!(mullion(&["check", "--fail-on", "unread", "-"], text).code, 1, "{text}");
+        for command in ["check", "explain"] {
+            assert_eq!(mullion(&[command, "--fail-on", "unread", "-"], text).code, 1, "{command}: {text}");
+            assert_eq!(mullion(&[command, "-"], text).code, 0, "{command}: {text}");
+        }
         for args in [&["mutate", "-"][..], &["mutate", "--templates", "-"]] {
             let mutated = mullion(args, text);
             assert_eq!((mutated.code, mutated.out.as_str()), (0, text));

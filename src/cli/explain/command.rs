@@ -1,6 +1,6 @@
 //! The command: its arguments, and what it prints for each workload of the input.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::cli::documents::{ClassifiedObject, ManifestFile, each_object};
 use crate::cli::explain::explanation::{ExplainContext, ExplainedWorkload};
@@ -21,8 +21,8 @@ use crate::report::write_line;
 #[command(after_help = "Examples:\n\
     \x20 mullion explain manifests/ --snapshot cluster.json\n\
     \x20 mullion explain pod/web-0 -n shop --context prod\n\n\
-    Exit code: 0; 2 for policies or input that cannot be read, and for input that is empty: no byte, or a \
-    directory without manifests.")]
+    Exit code: 0; 1 for what --fail-on names; 2 for policies or input that cannot be read, and for input that is empty: \
+    no byte, or a directory without manifests. The highest that applies.")]
 pub struct ExplainArgs {
     /// Manifests.
     #[command(flatten)]
@@ -39,9 +39,20 @@ pub struct ExplainArgs {
     /// Also print the policy entries that decided, and every setting, each with its file and line (JSON always has the settings)
     #[arg(long)]
     pub settings: bool,
+    /// What causes exit code 1
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub fail_on: Option<FailOnExplanation>,
     /// Where the output goes.
     #[command(flatten)]
     pub output_file: OutputFileArgs,
+}
+
+/// What causes exit code 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOnExplanation {
+    /// What is not known: lists of the cluster and objects with pods that cannot be read, parts of objects, and the results of
+    /// kustomizations
+    Unread,
 }
 
 /// Explains every workload of the input.
@@ -51,6 +62,7 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome
     let input = live::read(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
     let (files, kustomizations) = ManifestFile::all(&texts.sources);
+    let mut unread = input.live.as_ref().map_or(0, |live| live.unread) + kustomizations.unrendered.len();
     let sources = args.sources.load(&files, &selection, input.live)?;
     let empty = texts.report_with_empty(io)?;
     let mut explained = 0;
@@ -59,15 +71,18 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome
     let broken = each_object(&files, io, |object, file, io| {
         match object {
             ClassifiedObject::Part(part) => {
+                unread += 1;
                 parts.add("not explained", part.evidence.to_string(), part.title(file, &input.namespace));
                 return Ok(());
             }
             ClassifiedObject::Kustomization(kustomization) => {
+                unread += kustomization.inline;
                 parts.add_inline("not explained", kustomization, file);
                 return Ok(());
             }
             ClassifiedObject::Templates(object) => {
                 if let Some((input, message)) = object.not_read(file) {
+                    unread += 1;
                     io.eprintln(format_args!("not read: {input}: {message}"))?;
                 }
             }
@@ -98,5 +113,11 @@ pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome
     if explained == 0 && empty.is_empty() && parts.is_empty() {
         io.eprintln("nothing to explain: no pod and no object with a pod template")?;
     }
-    Ok(if texts.unreadable.len() + empty.len() + broken > 0 { Outcome::Unreadable } else { Outcome::Clean })
+    Ok(if texts.unreadable.len() + empty.len() + broken > 0 {
+        Outcome::Unreadable
+    } else if args.fail_on == Some(FailOnExplanation::Unread) && unread > 0 {
+        Outcome::Findings
+    } else {
+        Outcome::Clean
+    })
 }
