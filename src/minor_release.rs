@@ -1,4 +1,4 @@
-//! Minor releases of Mullion: policy files may contain new keys and rules only with a new one.
+//! Minor releases of Mullion and of Kubernetes: policy files may contain new keys and rules only with a new one.
 
 use std::fmt;
 

@@ -148,6 +148,27 @@ fn write(dir: &TempDir, name: &str, text: impl AsRef<[u8]>) -> String {
     path.to_str().unwrap().to_owned()
 }
 
+/// A kubeconfig for an address without a listener: port 1 is `tcpmux`, which is not in use.
+const NOBODY: &str = "apiVersion: v1
+kind: Config
+current-context: away
+contexts: [{name: away, context: {cluster: away, user: me}}]
+clusters: [{name: away, cluster: {server: 'http://127.0.0.1:1'}}]
+users: [{name: me, user: {token: abc}}]
+";
+
+/// A command ends with one line and exit code 2 if no API server responds, whatever its arguments are.
+fn ends_at_once_without_a_cluster(command: &str, all: &[&[&str]]) {
+    let dir = TempDir::new().unwrap();
+    let kubeconfig = write(&dir, "config", NOBODY);
+    for more in all {
+        let ran = mullion(&[&[command, "--kubeconfig", &kubeconfig], *more].concat(), "");
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{more:?}");
+        assert!(ran.err.starts_with("mullion: context \"away\": no response of the API server: "), "{}", ran.err);
+        assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+    }
+}
+
 fn dir() -> TempDir {
     tempfile::tempdir().unwrap()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mullion_engine::model::WorkloadKind;
+use mullion_engine::model::{WorkloadKind, controller_reference};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -37,8 +37,7 @@ impl ObjectHead {
     /// The head of an object. `kind` is that of its list.
     pub(crate) fn of(value: &Value, kind: Option<&str>) -> Self {
         let text = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-        let owners = value.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-        let owner = owners.into_iter().flatten().find(|owner| owner.get("controller") == Some(&Value::Bool(true)));
+        let owner = controller_reference(value);
         let owner_name = owner.and_then(|owner| Some((text(owner, "/kind")?, text(owner, "/name")?)));
         let owner_version = owner.and_then(|owner| text(owner, "/apiVersion")).unwrap_or_default();
         Self {

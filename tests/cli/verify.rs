@@ -2,24 +2,12 @@
 
 use super::*;
 
-const NOBODY: &str = "apiVersion: v1
-kind: Config
-current-context: away
-contexts: [{name: away, context: {cluster: away, user: me}}]
-clusters: [{name: away, cluster: {server: 'http://127.0.0.1:1'}}]
-users: [{name: me, user: {token: abc}}]
-";
-
 #[test]
 fn without_a_cluster_it_ends_at_once() {
-    let dir = TempDir::new().unwrap();
-    let kubeconfig = write(&dir, "config", NOBODY);
-    for more in [&[][..], &["-o", "json"], &["-o", "junit"], &["--pre"], &["--dry-run"], &["--cleanup"]] {
-        let ran = mullion(&[&["verify", "--kubeconfig", &kubeconfig], more].concat(), "");
-        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{more:?}");
-        assert!(ran.err.starts_with("mullion: context \"away\": no response of the API server: "), "{}", ran.err);
-        assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
-    }
+    ends_at_once_without_a_cluster(
+        "verify",
+        &[&[][..], &["-o", "json"], &["-o", "junit"], &["--pre"], &["--dry-run"], &["--cleanup"]],
+    );
 }
 
 #[test]

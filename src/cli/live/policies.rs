@@ -98,15 +98,10 @@ pub(crate) async fn select_policies(
     context: &str,
     selection: &PolicySelection,
 ) -> anyhow::Result<SelectedPolicies> {
-    let is_required = match selection {
-        PolicySelection::Paths(_) => return Ok(SelectedPolicies::default()),
-        PolicySelection::BuiltIn => {
-            let clause = "; the built-in policies, not those of the cluster".to_owned();
-            return Ok(SelectedPolicies { clause, ..SelectedPolicies::default() });
-        }
-        PolicySelection::Default => false,
-        PolicySelection::Cluster => true,
-    };
+    if let Some(others) = not_of_the_cluster(selection) {
+        return Ok(others);
+    }
+    let is_required = *selection == PolicySelection::Cluster;
     Ok(match read_policies(reader, configurations).await? {
         Ok(policies) => {
             let clause = format!("; policies of the cluster: {policies}");
@@ -121,12 +116,26 @@ pub(crate) async fn select_policies(
     })
 }
 
-/// Like [`select_policies`], for a command that needs nothing else of the webhook configurations.
+/// The result for a selection that needs nothing of the cluster.
+fn not_of_the_cluster(selection: &PolicySelection) -> Option<SelectedPolicies> {
+    let clause = match selection {
+        PolicySelection::Default | PolicySelection::Cluster => return None,
+        PolicySelection::Paths(_) => "",
+        PolicySelection::BuiltIn => "; the built-in policies, not those of the cluster",
+    };
+    Some(SelectedPolicies { clause: clause.to_owned(), ..SelectedPolicies::default() })
+}
+
+/// Like [`select_policies`], for a command that needs nothing else of the webhook configurations. They are read only if the
+/// selection needs them.
 pub(crate) async fn policies_of_the_cluster(
     reader: &ClusterReader<'_>,
     context: &str,
     selection: &PolicySelection,
 ) -> anyhow::Result<SelectedPolicies> {
+    if let Some(others) = not_of_the_cluster(selection) {
+        return Ok(others);
+    }
     let configurations = read_configurations(reader).await?;
     select_policies(reader, &configurations, context, selection).await
 }

@@ -52,17 +52,15 @@ pub(crate) fn run(args: &RepairArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
         let connection = args.cluster.connect().await?;
         let reader = ClusterReader::new(&connection);
         let configurations = read_configurations(&reader).await?;
-        let unread = configurations.iter().find_map(|one| one.as_ref().err()).map(ToString::to_string);
         let registration = Registration::new(configurations);
         let snapshot = &read.inventory.snapshot;
-        let called = |workload: &WorkloadObject<'_>| match (&registration, &unread) {
-            (Some(registration), _) => match registration.call(workload, &snapshot.namespaces) {
-                WebhookCall::Called => ReviewCall::Called,
-                WebhookCall::NotCalled(_) => ReviewCall::NotCalled,
-                WebhookCall::Unknown(why) => ReviewCall::Unknown(why),
-            },
-            (None, Some(why)) => ReviewCall::Unknown(why.clone()),
-            (None, None) => ReviewCall::NotCalled,
+        let called = |workload: &WorkloadObject<'_>| {
+            let call = registration.as_ref().map(|registration| registration.call(workload, &snapshot.namespaces));
+            match call {
+                Some(WebhookCall::Called) => ReviewCall::Called,
+                Some(WebhookCall::NotCalled(_)) | None => ReviewCall::NotCalled,
+                Some(WebhookCall::Unknown(why)) => ReviewCall::Unknown(why),
+            }
         };
         let mut report = find_stuck(&read.inventory, &RepairContext { policies, called: &called });
         if let Some(labels) = &args.selector {
@@ -113,11 +111,12 @@ async fn selected(
     labels: &str,
     reader: &ClusterReader<'_>,
 ) -> anyhow::Result<BTreeSet<(String, String)>> {
-    let namespaces: Vec<Option<&str>> = if args.all_namespaces || args.namespaces.is_empty() {
-        vec![None]
-    } else {
-        args.namespaces.iter().map(|name| Some(name.as_str())).collect()
-    };
+    let inventory = args.inventory();
+    let mut namespaces: Vec<Option<&str>> =
+        inventory.selected_namespaces().iter().map(|name| Some(name.as_str())).collect();
+    if namespaces.is_empty() {
+        namespaces.push(None);
+    }
     let mut found = BTreeSet::new();
     for namespace in namespaces {
         let mut visit = |pod: Item<Value>| {

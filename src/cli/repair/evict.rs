@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::cli::io_handles::Io;
 use crate::cli::output_format::OutputFormat;
-use crate::cli::repair::successor::{OwnerPods, SuccessorState, pods_of, wait_for_successor};
+use crate::cli::repair::successor::{OwnerPods, SuccessorState, pods_of, uid_of, wait_for_successor};
 use crate::cluster::reading::{ClusterReader, KindApi, PODS, WORKLOADS};
 use crate::report::write_line;
 use crate::telemetry::in_words;
@@ -124,8 +124,7 @@ impl Evictions<'_> {
             let Ok(pods) = pods_of(&self.reader, &pod.namespace, &of).await? else {
                 return Ok(EvictionResult::Failed("the pods of its owner cannot be listed".to_owned()));
             };
-            let uid = |pod: &Value| pod.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
-            of.known = pods.iter().filter_map(uid).collect();
+            of.known = pods.iter().filter_map(uid_of).map(str::to_owned).collect();
             Some(of)
         } else {
             None

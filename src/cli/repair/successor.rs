@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use mullion_engine::model::controller_reference;
 use mullion_engine::model::text::shorten;
 use mullion_survey::repair::{RepairAction, StuckPod};
 use serde_json::Value;
@@ -74,8 +75,7 @@ pub(super) async fn wait_for_successor(
             Ok(pods) => pods,
             Err(unread) => return Ok(SuccessorState::Failed(unread.to_string())),
         };
-        let uid = |pod: &Value| pod.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
-        let is_new = |pod: &&Value| uid(pod).is_some_and(|uid| !owner.known.contains(&uid));
+        let is_new = |pod: &&Value| uid_of(pod).is_some_and(|uid| !owner.known.iter().any(|known| known == uid));
         let new = pods.iter().find(is_new);
         let state = new.map_or(PodState::Absent, |pod| state_of(pod, is_foretold));
         let unreported = matches!(state, PodState::Bound { is_reported: false, .. });
@@ -107,7 +107,7 @@ pub(super) async fn pods_of(
     let mut pods = Vec::new();
     let mut visit = |pod: Item<Value>| {
         if let Ok(pod) = pod
-            && controller(&pod) == Some(&owner.uid)
+            && controller_reference(&pod).and_then(|owner| owner.get("uid")?.as_str()) == Some(&owner.uid)
         {
             pods.push(pod);
         }
@@ -118,10 +118,9 @@ pub(super) async fn pods_of(
     Ok(reader.list(&PODS, query, &mut visit, &mut |_, _| Ok(())).await?.map(|_| pods))
 }
 
-/// The uid of the controller of a pod.
-fn controller(pod: &Value) -> Option<&str> {
-    let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array)?;
-    owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?.get("uid")?.as_str()
+/// `metadata.uid`.
+pub(super) fn uid_of(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/uid").and_then(Value::as_str)
 }
 
 /// The state of one pod.

@@ -17,7 +17,7 @@ use crate::cli::live::{ClusterPolicies, Registration, in_force};
 use crate::cli::verify::fleet::{Fleet, FleetNode};
 use crate::cli::verify::requests::create;
 use crate::cli::verify::table::Right;
-use crate::cli::webhook_configurations::read_configurations;
+use crate::cli::webhook_configurations::{ReadConfiguration, read_configurations};
 use crate::cluster::connect::ClusterConnection;
 use crate::cluster::reading::{
     Absence, CONFIG_MAPS, ClusterReader, ListQuery, NODES, RUNTIME_CLASSES, SELF_SUBJECT_ACCESS_REVIEWS,
@@ -66,11 +66,7 @@ pub(super) async fn read_facts(
     let configurations = read_configurations(&reader).await?;
     let registered = registered_namespace(configurations.iter().flatten().flatten()).map_err(|why| why.to_string());
     let namespace = namespace.map_or(registered, |namespace| Ok(namespace.to_owned()));
-    let unread = configurations.iter().find_map(|one| one.as_ref().err().map(ToString::to_string));
-    let registration = match (Registration::new(configurations), unread) {
-        (None, Some(why)) => Err(why),
-        (registration, _) => Ok(registration),
-    };
+    let registration = registration(configurations);
     let map = match &namespace {
         Ok(namespace) => match reader.get(&CONFIG_MAPS, Some(namespace), NAME).await? {
             Ok(map) => Ok(Some(map)),
@@ -109,6 +105,15 @@ pub(super) async fn read_facts(
     let classes_unread = classes.err().map(|unread| unread.to_string());
     let kubernetes = version(connection).await;
     Ok(ClusterFacts { kubernetes, fleet, registration, namespace, state, policies, snapshot, classes_unread })
+}
+
+/// The webhooks of the configurations that were read; if none exists among these, it matters that one was not read.
+fn registration(configurations: [ReadConfiguration; 2]) -> Read<Option<Registration>> {
+    let is_there = configurations.iter().any(|one| matches!(one, Ok(Some(_))));
+    match configurations.iter().find_map(|one| one.as_ref().err()) {
+        Some(unread) if !is_there => Err(unread.to_string()),
+        _ => Ok(Registration::new(configurations)),
+    }
 }
 
 async fn version(connection: &ClusterConnection) -> Read<String> {
@@ -170,4 +175,25 @@ pub(super) async fn missing_rights(
         denied.then_some(right)
     });
     join_all(asked).await.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::cluster::reading::UnreadObjects;
+
+    #[test]
+    fn configurations_that_were_not_read_are_not_there() {
+        let unread = || {
+            let (message, absence) = ("no right".to_owned(), Absence::Forbidden);
+            Err(UnreadObjects { kind: "webhooks", namespace: None, absence, message })
+        };
+        let there = || Ok(Some(serde_json::from_value(json!({"metadata": {"name": "mullion"}})).unwrap()));
+        assert!(registration([unread(), unread()]).is_err() && registration([unread(), Ok(None)]).is_err());
+        assert!(registration([unread(), there()]).unwrap().is_some());
+        assert!(registration([Ok(None), Ok(None)]).unwrap().is_none());
+    }
 }

@@ -1,7 +1,7 @@
 //! The room of a node for one more pod, by the requests of its pods: so that no pod is created that waits for a node, which a
 //! cluster autoscaler would add.
 
-use mullion_engine::model::quantity::Quantity;
+use mullion_engine::model::scheduling::{PodRequests, pod_requests};
 use serde_json::Value;
 
 /// Pods and resources.
@@ -14,22 +14,13 @@ pub(super) struct Amounts {
 }
 
 impl Amounts {
-    /// What the scheduler counts for a pod: the sum of its containers, or its largest init container if that is more, and
-    /// the overhead. A sidecar counts as an init container, and also with the containers.
+    /// What the scheduler counts for a pod.
     pub(super) fn of_pod(pod: &Value) -> Self {
-        let containers =
-            |list: &str| pod.pointer("/spec").and_then(|spec| spec.get(list)?.as_array()).into_iter().flatten();
-        let mut all = Self { pods: 1, ..Self::default() };
-        let is_sidecar = |container: &&Value| container.get("restartPolicy").is_some();
-        for container in containers("containers").chain(containers("initContainers").filter(is_sidecar)) {
-            all = all.plus(requests(container.pointer("/resources/requests")));
-        }
-        for container in containers("initContainers") {
-            let wanted = requests(container.pointer("/resources/requests"));
-            all.milli_cpu = all.milli_cpu.max(wanted.milli_cpu);
-            all.memory = all.memory.max(wanted.memory);
-        }
-        all.plus(requests(pod.pointer("/spec/overhead")))
+        let spec = pod.pointer("/spec").unwrap_or(&Value::Null);
+        let (requests, _) = pod_requests(spec);
+        let PodRequests { cpu_millis, memory_bytes } =
+            requests.plus(PodRequests::of_list(spec.get("overhead"), |_| None));
+        Self { pods: 1, milli_cpu: cpu_millis.unwrap_or_default(), memory: memory_bytes.unwrap_or_default() }
     }
 
     /// The sum.
@@ -44,15 +35,6 @@ impl Amounts {
     /// Whether these amounts are within `most`.
     pub(super) fn fits_within(self, most: Self) -> bool {
         self.pods <= most.pods && self.milli_cpu <= most.milli_cpu && self.memory <= most.memory
-    }
-}
-
-fn requests(resources: Option<&Value>) -> Amounts {
-    let amount = |name: &str| resources.and_then(|all| Quantity::of(all.get(name)?));
-    Amounts {
-        pods: 0,
-        milli_cpu: amount("cpu").map(Quantity::thousandths).unwrap_or_default(),
-        memory: amount("memory").map(Quantity::units).unwrap_or_default(),
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::admission::not_reviewed::NotReviewed;
 use crate::model::json_pointer::member;
 use crate::model::pod_view::Pod;
-use crate::model::{Operation, Requester, ReviewRequest, WorkloadKind};
+use crate::model::{Operation, Requester, ReviewRequest, WorkloadKind, controller_reference};
 
 /// The kubelet's annotation on the API object of a static pod. A change to the object would not match the pod that
 /// runs.
@@ -105,26 +105,23 @@ fn same_at(pointer: &str, old: &Value, new: &Value) -> bool {
     member(old, pointer) == member(new, pointer)
 }
 
-/// The built-in controllers that create pods, or objects with a pod template, with the `apiVersion` that their owner
-/// references have (`controllerKind` in each controller of pkg/controller). No other version of them exists from
-/// Kubernetes 1.25 on.
-const OWNERS: [(WorkloadKind, &str); 7] = [
-    (WorkloadKind::ReplicationController, "v1"),
-    (WorkloadKind::ReplicaSet, "apps/v1"),
-    (WorkloadKind::Deployment, "apps/v1"),
-    (WorkloadKind::StatefulSet, "apps/v1"),
-    (WorkloadKind::DaemonSet, "apps/v1"),
-    (WorkloadKind::Job, "batch/v1"),
-    (WorkloadKind::CronJob, "batch/v1"),
+/// The kinds of built-in controllers that create pods, or objects with a pod template.
+const OWNERS: [WorkloadKind; 7] = [
+    WorkloadKind::ReplicationController,
+    WorkloadKind::ReplicaSet,
+    WorkloadKind::Deployment,
+    WorkloadKind::StatefulSet,
+    WorkloadKind::DaemonSet,
+    WorkloadKind::Job,
+    WorkloadKind::CronJob,
 ];
 
 /// The built-in controller that the object names as the one that controls it.
 pub(crate) fn built_in_owner(object: &Value) -> Option<WorkloadKind> {
-    let owners = member(object, "/metadata/ownerReferences")?.as_array()?;
-    let owner = owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
+    let owner = controller_reference(object)?;
     let text = |name| owner.get(name).and_then(Value::as_str).unwrap_or_default();
     let kind = WorkloadKind::from_name(text("kind"))?;
-    OWNERS.contains(&(kind, text("apiVersion"))).then_some(kind)
+    (OWNERS.contains(&kind) && text("apiVersion") == kind.api_version()).then_some(kind)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod change;
 pub mod cluster;
+mod controller_reference;
 mod decision_annotation;
 pub mod dns_name;
 mod endpoint;
@@ -31,6 +32,7 @@ mod workload;
 pub(crate) mod yaml_escapes;
 
 pub use change::{Cause, Change, Edit};
+pub use controller_reference::controller_reference;
 pub use decision_annotation::DecisionAnnotation;
 pub(crate) use decision_annotation::{BUILD, SELECTOR};
 pub use endpoint::Endpoint;

@@ -70,6 +70,16 @@ impl WorkloadKind {
         self.row().2
     }
 
+    /// The `apiVersion` of its objects, and of references to it (`controllerKind` in each controller of pkg/controller). No
+    /// other version of them exists from Kubernetes 1.25 on.
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Self::Pod | Self::PodTemplate | Self::ReplicationController => "v1",
+            Self::ReplicaSet | Self::Deployment | Self::StatefulSet | Self::DaemonSet => "apps/v1",
+            Self::Job | Self::CronJob => "batch/v1",
+        }
+    }
+
     fn row(self) -> (Self, &'static str, &'static str) {
         KINDS.iter().copied().find(|(kind, ..)| *kind == self).unwrap_or((Self::Pod, "Pod", ""))
     }

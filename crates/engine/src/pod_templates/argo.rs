@@ -100,7 +100,7 @@ fn collect(spec: &PlacedValue<'_>, unknown: Option<&'static str>, pods: &mut Pod
 /// workflow/controller/agent.go).
 fn add_agent(spec: &PlacedValue<'_>, unknown: Option<&'static str>, pods: &mut PodCollector) {
     let mut pod = PodBuilder::default();
-    pod.push_added(executor_container());
+    pod.push_made("containers", executor_container());
     pod.add_metadata(spec.member("podMetadata").as_ref());
     for name in PLACEMENT {
         pod.set(name, spec.member(name).as_ref());
@@ -257,8 +257,8 @@ impl WorkflowPod<'_, '_> {
                     shared.for_each(|mount| pod.push_in_container(at, "volumeMounts", &mount));
                 }
             }
-            ("resource", _) => pod.push_added(executor_container()),
-            ("data", _) => pod.push_added(json!({"name": "main"})),
+            ("resource", _) => pod.push_made("containers", executor_container()),
+            ("data", _) => pod.push_made("containers", json!({"name": "main"})),
             (_, Some(container)) if container.value.is_object() => {
                 pod.push("containers", &container, &BESIDE_CONTAINER);
             }

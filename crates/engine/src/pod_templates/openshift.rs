@@ -60,7 +60,7 @@ fn add_hook(
         return pods.note_unread(hook, "it names no container of the template");
     };
     let mut pod = PodBuilder::default();
-    pod.push_added(json!({"name": "lifecycle"}));
+    pod.push_made("containers", json!({"name": "lifecycle"}));
     for field in ["image", "resources", "workingDir", "securityContext"] {
         pod.set_in_container(0, field, container.member(field).as_ref());
     }

@@ -75,11 +75,6 @@ impl PodBuilder {
         }
     }
 
-    /// Adds a container that the controller adds.
-    pub(crate) fn push_added(&mut self, container: Value) {
-        self.push_made("containers", container);
-    }
-
     /// Adds an item that the controller adds to a list of the spec.
     pub(crate) fn push_made(&mut self, list: &str, item: Value) {
         if let Some(at) = self.push_value(list, item) {
@@ -96,8 +91,7 @@ impl PodBuilder {
     /// Sets a member of a container of the pod, if there is a value for it.
     pub(crate) fn set_in_container(&mut self, at: usize, name: &str, value: Option<&PlacedValue<'_>>) {
         let Some(value) = value else { return };
-        let containers = self.spec.get_mut("containers").and_then(Value::as_array_mut);
-        if let Some(Value::Object(container)) = containers.and_then(|containers| containers.get_mut(at)) {
+        if let Some(container) = self.container(at) {
             container.insert(name.to_owned(), value.value.clone());
             self.origins.note(&format!("/spec/containers/{at}/{name}"), value);
         }
@@ -105,19 +99,18 @@ impl PodBuilder {
 
     /// Adds an item to a list of a container of the pod.
     pub(crate) fn push_in_container(&mut self, at: usize, list: &str, item: &PlacedValue<'_>) {
-        let containers = self.spec.get_mut("containers").and_then(Value::as_array_mut);
-        let Some(Value::Object(container)) = containers.and_then(|containers| containers.get_mut(at)) else { return };
+        let Some(container) = self.container(at) else { return };
         let items = container.entry(list).or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(items) = items {
-            self.origins.note(&format!("/spec/containers/{at}/{list}/{}", items.len()), item);
             items.push(item.value.clone());
+            let place = format!("/spec/containers/{at}/{list}/{}", items.len() - 1);
+            self.origins.note(&place, item);
         }
     }
 
     /// Sets a member of a container to a value that the controller makes.
     pub(crate) fn set_made_in_container(&mut self, at: usize, name: &str, value: Value) {
-        let containers = self.spec.get_mut("containers").and_then(Value::as_array_mut);
-        if let Some(Value::Object(container)) = containers.and_then(|containers| containers.get_mut(at)) {
+        if let Some(container) = self.container(at) {
             container.insert(name.to_owned(), value);
             self.origins.note_added(&format!("/spec/containers/{at}/{name}"));
         }
@@ -134,10 +127,13 @@ impl PodBuilder {
         self.spec.get(name).filter(|value| !value.is_null())
     }
 
+    fn container(&mut self, at: usize) -> Option<&mut Map<String, Value>> {
+        self.spec.get_mut("containers")?.as_array_mut()?.get_mut(at)?.as_object_mut()
+    }
+
     /// Makes a container of the pod privileged, as its controller does.
     pub(crate) fn make_privileged(&mut self, at: usize) {
-        let containers = self.spec.get_mut("containers").and_then(Value::as_array_mut);
-        let Some(Value::Object(container)) = containers.and_then(|containers| containers.get_mut(at)) else { return };
+        let Some(container) = self.container(at) else { return };
         let security = container.entry("securityContext").or_insert_with(|| Value::Object(Map::new()));
         if let Value::Object(security) = security {
             security.insert("privileged".to_owned(), Value::Bool(true));

@@ -25,7 +25,7 @@ pub(crate) fn autoscaling_runner_set(object: &PlacedValue<'_>, pods: &mut PodCol
     }
     let is_listener = |container: &Value| container.get("name").and_then(Value::as_str) == Some("listener");
     if !pod.items("containers").iter().any(is_listener) {
-        pod.push_added(json!({"name": "listener"}));
+        pod.push_made("containers", json!({"name": "listener"}));
     }
     if pod.get("nodeSelector").is_none() {
         // Since chart 0.14.0.
@@ -84,7 +84,7 @@ pub(crate) fn runner(object: &PlacedValue<'_>, pods: &mut PodCollector) {
         pod.items("containers").iter().position(is_named)
     };
     let at = position(&pod, "runner").unwrap_or_else(|| {
-        pod.push_added(json!({"name": "runner"}));
+        pod.push_made("containers", json!({"name": "runner"}));
         pod.items("containers").len().saturating_sub(1)
     });
     for (from, to) in [("image", "image"), ("env", "env"), ("resources", "resources"), ("volumeMounts", "volumeMounts")]
@@ -107,7 +107,8 @@ pub(crate) fn runner(object: &PlacedValue<'_>, pods: &mut PodCollector) {
         }
     } else if flag("dockerEnabled", true) {
         match position(&pod, "docker") {
-            None => pod.push_added(
+            None => pod.push_made(
+                "containers",
                 json!({"name": "docker", "image": "docker:dind", "securityContext": {"privileged": privileged}}),
             ),
             Some(at) => {

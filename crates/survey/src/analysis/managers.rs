@@ -1,6 +1,6 @@
 //! What manages an object: its owner, or the tool that applies it, by owner references, labels and annotations.
 
-use mullion_engine::model::WorkloadKind;
+use mullion_engine::model::{WorkloadKind, controller_reference};
 use serde_json::Value;
 
 /// What manages an object.
@@ -118,9 +118,8 @@ fn provider(object: &Value) -> Option<ObjectManager> {
 
 /// An owner that is not a workload of Kubernetes: the custom resource of an operator, which writes the object again.
 fn owner(object: &Value) -> Option<ObjectManager> {
-    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array)?;
-    let is_controller = |owner: &&Value| owner.get("controller") == Some(&Value::Bool(true));
-    let owner = owners.iter().find(is_controller).or(owners.first())?;
+    let first = || object.pointer("/metadata/ownerReferences").and_then(Value::as_array)?.first();
+    let owner = controller_reference(object).or_else(first)?;
     let text = |key: &str| owner.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let (kind, name) = (text("kind")?, text("name")?);
     let is_workload = WorkloadKind::of_object(text("apiVersion").unwrap_or_default(), kind).is_some();

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::names::{CONTAINER_LISTS, EPHEMERAL_CONTAINERS, WINDOWS_BUILD_LABEL};
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::scheduling::SchedulingConstraints;
 use mullion_engine::model::windows::Build;
+use mullion_engine::model::{WorkloadKind, controller_reference};
 use mullion_engine::node::facts::is_virtual;
 use mullion_snapshot::ImagePlatforms;
 use mullion_snapshot::dump::DumpReader;
@@ -349,8 +349,7 @@ impl InventoryReader {
     }
 
     fn owner(&mut self, object: &Value) -> Option<Arc<OwnerKey>> {
-        let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array)?;
-        let owner = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
+        let owner = controller_reference(object)?;
         let text = |key: &str| owner.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let (kind, name) = (text("kind")?, text("name")?);
         // A static pod.

@@ -1,5 +1,6 @@
 //! Compares a stuck pod and its owner with what is stored right before it is evicted.
 
+use mullion_engine::model::controller_reference;
 use serde_json::Value;
 
 use crate::inventory::{Inventory, InventoryReader, PodRecord, stripped};
@@ -29,8 +30,7 @@ pub fn check_again(stuck: &StuckPod, pod: &Value) -> Option<FreshPod> {
         && *is_start_known
         && images.eq(stuck.images.iter().map(String::as_str));
     let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array)?;
-    let owner = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
+    let owner = controller_reference(pod)?;
     let resource_version = text("/metadata/resourceVersion")?.to_owned();
     let owner_uid = owner.get("uid").and_then(Value::as_str)?.to_owned();
     is_same.then_some(FreshPod { resource_version, owner_uid })

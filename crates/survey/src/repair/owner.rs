@@ -8,15 +8,6 @@ use crate::repair::stuck_pod::LeaveReason;
 /// The kinds whose controllers replace a pod by one from their template, on a node that the scheduler chooses.
 pub(super) const REPLACING: [&str; 4] = ["ReplicaSet", "ReplicationController", "StatefulSet", "Job"];
 
-/// The group and version of these kinds.
-pub(super) fn api_version(kind: &str) -> &'static str {
-    match kind {
-        "Job" => "batch/v1",
-        "ReplicationController" => "v1",
-        _ => "apps/v1",
-    }
-}
-
 /// Whether the owner makes the pod again; `planned`: the number of its pods that are evicted before this one.
 pub(super) fn check_owner(kind: &str, owner: &Value, planned: u64) -> Result<(), LeaveReason> {
     let text = |pointer: &str| owner.pointer(pointer).and_then(Value::as_str);

@@ -13,7 +13,6 @@ use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 
 use crate::inventory::{Inventory, ObjectKey};
-use crate::repair::owner::api_version;
 use crate::repair::stuck_pod::LeaveReason;
 
 /// Whether the API server calls Mullion for a new object.
@@ -119,7 +118,7 @@ fn successor_pod(owner: &ObjectKey, object: &Value) -> Option<Value> {
         template.get("metadata").filter(|metadata| metadata.is_object()).cloned().unwrap_or_else(|| json!({}));
     let members = metadata.as_object_mut()?;
     let reference = json!({
-        "apiVersion": api_version(&owner.kind), "kind": &*owner.kind, "name": &*owner.name, "controller": true,
+        "apiVersion": WorkloadKind::from_name(&owner.kind)?.api_version(), "kind": &*owner.kind, "name": &*owner.name, "controller": true,
     });
     members.insert("namespace".to_owned(), (&*owner.namespace).into());
     members.insert("generateName".to_owned(), format!("{}-", owner.name).into());

@@ -12,10 +12,11 @@ use crate::cli::verify::facts::{ClusterFacts, Read};
 use crate::cli::verify::fleet::Fleet;
 use crate::cli::verify::table::Right;
 use crate::controller::CONFIGURATION;
+use crate::minor_release::MinorRelease;
 use crate::report::verify::FleetGroup;
 
-/// The first minor release of Kubernetes 1 with which Mullion works: docs/reference/support.md.
-const FIRST_MINOR: u32 = 30;
+/// The first minor release of Kubernetes with which Mullion works: docs/reference/support.md.
+const FIRST_RELEASE: &str = "1.30";
 /// The longest name in an item, in characters.
 const MAX_NAME: usize = 80;
 
@@ -25,14 +26,12 @@ pub(in crate::cli::verify) fn kubernetes_version(version: &Read<String>) -> Chec
         Ok(version) => version,
         Err(why) => return CheckOutcome::skipped(format!("version not known: {why}")),
     };
-    let mut numbers =
-        version.trim_start_matches('v').split(|c: char| !c.is_ascii_digit()).map(|number| number.parse::<u32>().ok());
-    match (numbers.next().flatten(), numbers.next().flatten()) {
-        (Some(1), Some(minor)) if minor < FIRST_MINOR => {
-            CheckOutcome::failed(format!("Kubernetes {version}, and Mullion needs 1.{FIRST_MINOR}"))
+    match MinorRelease::of(version) {
+        None => CheckOutcome::skipped(format!("version {version:?} cannot be compared")),
+        release if release < MinorRelease::of(FIRST_RELEASE) => {
+            CheckOutcome::failed(format!("Kubernetes {version}, and Mullion needs {FIRST_RELEASE}"))
         }
-        (Some(_), Some(_)) => CheckOutcome::ok(format!("Kubernetes {version}")),
-        _ => CheckOutcome::skipped(format!("version {version:?} cannot be compared")),
+        Some(_) => CheckOutcome::ok(format!("Kubernetes {version}")),
     }
 }
 

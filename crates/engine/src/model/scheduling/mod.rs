@@ -2,6 +2,7 @@
 
 pub(crate) mod node_constraints;
 mod node_fit;
+mod pod_requests;
 mod tolerations;
 
 pub(crate) use node_constraints::{
@@ -11,5 +12,6 @@ pub(crate) use node_constraints::{
 pub use node_constraints::{SETS, names_deciding_label};
 pub(crate) use node_fit::{Expression, Term};
 pub use node_fit::{SchedulingConstraints, TolerationTerm};
+pub use pod_requests::{PodRequests, pod_requests};
 pub(crate) use tolerations::{includes, tolerated, toleration_value};
 pub use tolerations::{marks, toleration_of, toleration_word};
