@@ -34,7 +34,7 @@ metric_set! {
         pod_patches: Family<WriteOutcome, Counter> = "Patches of pods that lacked tolerations, by outcome",
         missed_pods: Gauge = "Pods created without Mullion that must be created again",
         stuck_pods: Family<MetricLabels<1>, Gauge> =
-            "Misplaced pods of which no container started within ten minutes, by the operating system of their nodes",
+            "Pods that never started on a node of the wrong system or build, by the operating system of the node",
         windows_nodes: Gauge = "Windows nodes, virtual ones included",
         nodes_waiting: Gauge = "Nodes whose taint waits for pods that do not tolerate it",
         taint_waits_for: Family<BlockerLabels, Gauge> =

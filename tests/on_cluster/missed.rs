@@ -289,8 +289,8 @@ pub async fn unrepairable_pods_are_reported(missed: &Missed) -> Result<()> {
     next.stop().await
 }
 
-/// A Linux pod that fails on a Windows node is reported, and one that has never started there is counted as stuck; one that
-/// works there is not.
+/// A Linux pod that fails on a Windows node is reported, and one that has never started there is counted as stuck, as is a Windows
+/// pod for another build; one that works there is not.
 pub async fn pods_on_the_wrong_nodes_are_reported(missed: &Missed) -> Result<()> {
     let namespace = missed.plane.namespace("wrong").await?;
     let on_windows = |name: &str| {
@@ -306,12 +306,19 @@ pub async fn pods_on_the_wrong_nodes_are_reported(missed: &Missed) -> Result<()>
     let mut stuck = on_windows("stuck");
     stuck["metadata"]["annotations"] = json!({"mullion-cluster/waits-off": "linux"});
     create(&namespace, &stuck).await?;
+    let mut of_build = stuck.clone();
+    of_build["metadata"]["name"] = json!("of-build");
+    of_build["spec"]["containers"][0]["image"] = json!("mcr.microsoft.com/windows/nanoserver:ltsc2019");
+    create(&namespace, &of_build).await?;
     let created: jiff::Timestamp = created["metadata"]["creationTimestamp"].as_str().context("a time")?.parse()?;
     wait_for("the pods to be older than those that may have come before their node", DEADLINE, async || {
         let old = jiff::Timestamp::now().duration_since(created).as_secs() > 11;
         let works = get(&namespace, "Pod", "works").await.map_err(|error| error.to_string())?;
         let stuck = get(&namespace, "Pod", "stuck").await.map_err(|error| error.to_string())?;
-        let is_reported = works["status"]["phase"] == "Running" && stuck["status"]["podIP"].is_string();
+        let of_build = get(&namespace, "Pod", "of-build").await.map_err(|error| error.to_string())?;
+        let is_reported = works["status"]["phase"] == "Running"
+            && stuck["status"]["podIP"].is_string()
+            && of_build["status"]["podIP"].is_string();
         if old && is_reported { Ok(()) } else { Err(format!("{}, {}", works["status"], stuck["status"])) }
     })
     .await?;
@@ -325,11 +332,17 @@ pub async fn pods_on_the_wrong_nodes_are_reported(missed: &Missed) -> Result<()>
         let of_stuck = events.iter().filter(|event| event["regarding"]["name"] == "stuck");
         let mut reasons: Vec<String> = of_stuck.map(|event| event["reason"].to_string()).collect();
         reasons.sort();
-        if events.len() == 3 { Ok(reasons) } else { Err(format!("{events:?}")) }
+        if events.len() == 4 { Ok(reasons) } else { Err(format!("{events:?}")) }
     })
     .await?;
     ensure!(reasons == ["\"PodsMisplaced\"", "\"PodsStuck\""], "{reasons:?}");
-    ensure!(controller.number("mullion_stuck_pods{node_os=\"windows\"}")? == 1, "{}", controller.metrics.encode()?);
+    let event = event_of(&namespace, "Pod", "of-build").await?;
+    let note = event["note"].as_str().unwrap_or_default();
+    ensure!(
+        event["reason"] == "PodsStuck" && note.contains("of build 10.0.20348, which cannot run the images"),
+        "{event}"
+    );
+    ensure!(controller.number("mullion_stuck_pods{node_os=\"windows\"}")? == 2, "{}", controller.metrics.encode()?);
     controller.stop().await
 }
 

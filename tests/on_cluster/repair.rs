@@ -1,4 +1,4 @@
-//! `mullion repair` about pods that were created before Mullion and can never start where they are: those that it evicts run on
+//! `mullion repair` about pods that were created before Mullion, or while its webhook did not respond, and can never start where they are: those that it evicts run on
 //! nodes that fit, and it lists the others with the reason.
 //!
 //! Pods with the annotation `mullion-cluster/waits-off` start only on nodes whose names begin with that letter.
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::PostParams;
-use mullion_cluster::{ControlPlane, NodeSpec, TestNamespace, wait_for};
+use mullion_cluster::{ControlPlane, NodeSpec, TestNamespace, WebhookRegistration, wait_for, wait_until_called};
 use serde_json::{Value, json};
 
 use crate::memory::registration_gone;
@@ -145,7 +145,8 @@ pub async fn pods_from_before_mullion_start_elsewhere(plane: &ControlPlane) -> R
     ensure!(before.ran.code == Some(1), "{:?}", before.ran.code);
 
     let (webhook, registration) = start_webhook(plane).await?;
-    registration.only_namespace(&shop).register(&plane.client()).await?;
+    let registration = registration.only_namespace(&shop);
+    registration.register(&plane.client()).await?;
     wait_until_mullion_is_called(&shop).await?;
     let found = list_stuck(plane, &shop, &[]).await?;
     for (owner, count) in [
@@ -219,7 +220,55 @@ pub async fn pods_from_before_mullion_start_elsewhere(plane: &ControlPlane) -> R
     })
     .await?;
     merge(&shop, "Pod", "runner", &json!({"metadata": {"finalizers": null}})).await?;
-    registration_gone(plane, &shop).await?;
+    webhook.stop().await?;
+    pods_of_an_outage_start_elsewhere(plane, &shop, &registration).await?;
+    registration_gone(plane, &shop).await
+}
+
+/// The webhook of `registration` has stopped.
+async fn pods_of_an_outage_start_elsewhere(
+    plane: &ControlPlane,
+    shop: &TestNamespace,
+    registration: &WebhookRegistration,
+) -> Result<()> {
+    registration.clone().as_installed().register(&plane.client()).await?;
+    let probe = serde_json::from_value(pod("probe", json!({"containers": [{"name": "c", "image": WINDOWS}]})))?;
+    wait_until_called(shop, &probe, DEADLINE, |answer| {
+        answer.as_ref().is_ok_and(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_selector.is_none()))
+    })
+    .await?;
+    plane.kubectl(&["cordon", "l1", "l2"]).await?;
+    create(shop, &stuck("Deployment", "late", LINUX, "l", &json!({"replicas": 2}))).await?;
+    let late = async || -> Result<Vec<Value>> {
+        let all = pods(shop).await?.into_iter();
+        Ok(all.filter(|pod| pod["metadata"]["labels"]["app"] == "late").collect())
+    };
+    wait_for("two pods of the outage on Windows nodes", DEADLINE, async || {
+        let found = late().await?;
+        let is_unplaced = |pod: &&Value| pod["metadata"]["annotations"]["mullion.dev/decision"].is_null();
+        let reported = found.iter().filter(|pod| pod["status"]["podIP"].is_string()).filter(is_unplaced).count();
+        ensure!(reported == 2 && found.len() == 2, "{found:?}");
+        anyhow::Ok(())
+    })
+    .await?;
+    plane.kubectl(&["uncordon", "l1", "l2"]).await?;
+
+    let (webhook, registration) = start_webhook(plane).await?;
+    registration.only_namespace(shop).register(&plane.client()).await?;
+    wait_until_mullion_is_called(shop).await?;
+    list_stuck(plane, shop, &[]).await?.expect("late", 2, "evict")?;
+    let done = list_stuck(plane, shop, &["--yes", "--successor-timeout", "60s"]).await?;
+    ensure!(done.ran.out.contains("\"evicted\":2,"), "{}{}", done.ran.out, done.ran.err);
+    wait_for("the pods of the outage to run on Linux nodes", DEADLINE, async || {
+        let found = late().await?;
+        let runs = |pod: &&Value| {
+            let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+            node.starts_with('l') && pod["status"]["phase"] == "Running"
+        };
+        ensure!(found.iter().filter(runs).count() == 2 && found.len() == 2, "{found:?}");
+        anyhow::Ok(())
+    })
+    .await?;
     drop(webhook);
     Ok(())
 }

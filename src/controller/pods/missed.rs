@@ -6,13 +6,16 @@
 //! pod. Everything else can only be reported.
 
 use mullion_engine::admission::{Endpoint, FindingOutcome, RequestCategory, Review, outcome_of, respond};
-use mullion_engine::model::cluster::ClusterSnapshot;
+use mullion_engine::model::cluster::{ClusterSnapshot, Node};
 use mullion_engine::model::json_pointer::escape;
 use mullion_engine::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL};
+use mullion_engine::model::scheduling::SchedulingConstraints;
 use mullion_engine::model::settings::{Action, Mode, RuntimeClassMode};
-use mullion_engine::model::windows::Build;
+use mullion_engine::model::windows::{Build, known_host_builds};
 use mullion_engine::model::{Basis, Cause, Change, Edit, Os, WorkloadKind};
+use mullion_engine::patch::compile;
 use mullion_engine::rules::{Finding, RejectedBy};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 /// What to do about an unscheduled pod.
@@ -158,6 +161,28 @@ pub(crate) fn intended_os(review: &Review, node: Os) -> Option<Os> {
     let decision = &review.decision;
     let sure = decision.basis == Basis::Intent && decision.placement && review.settings.mode == Mode::Enforce;
     decision.decided().filter(|intended| in_scope && sure && *intended != node)
+}
+
+/// Whether its Windows build is what keeps the node from fitting a bound pod, with the constraints that the pod has and those that it
+/// would get if it were created now. `object` and its `review` are without the node. A pod that was placed before has
+/// constraints, and the build of its node may have changed since.
+pub(crate) fn excludes_build(review: &Review, object: &Value, node: &Node, build: Build) -> bool {
+    let in_scope = matches!(review.category, RequestCategory::Pod | RequestCategory::OwnedPod { .. });
+    if !in_scope || review.settings.mode != Mode::Enforce {
+        return false;
+    }
+    let mut placed = object.clone();
+    let is_patched = json_patch::patch(&mut placed, &compile(object, &review.changes)).is_ok();
+    let constraints = placed.get("spec").and_then(|spec| SchedulingConstraints::deserialize(spec).ok());
+    let Some(constraints) = constraints.filter(|_| is_patched) else { return false };
+    let fits_with = |build: Build| {
+        let build = build.to_string();
+        constraints.fits(&node.name, |key| match key {
+            WINDOWS_BUILD_LABEL => Some(build.as_str()),
+            _ => node.labels.get(key),
+        })
+    };
+    !fits_with(build) && known_host_builds().any(fits_with)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use mullion_engine::model::foreign_text::visible;
 use mullion_engine::model::names::FINDINGS_LABEL;
 use mullion_engine::model::text::list_within;
+use mullion_engine::model::windows::Build;
 use mullion_engine::model::{Os, WorkloadKind};
 
 use crate::controller::event_reasons::{PODS_MISPLACED, PODS_MISSED, PODS_STUCK, WINDOWS_FINDINGS};
@@ -55,6 +56,16 @@ pub(crate) fn stuck(owner: &ObjectReference, actual: Os) -> NewEvent {
     PODS_STUCK.event(format!(
         "{were} created without Mullion, and no container started on a {actual} node within ten minutes. Next: mullion repair \
          -n {namespace} shows whether another node fits, and what to do"
+    ))
+}
+
+/// The Event about pods on nodes of a Windows build that cannot run their images, of which no container has started.
+pub(crate) fn stuck_on_build(owner: &ObjectReference, build: Build) -> NewEvent {
+    let these = if kind(owner) == "Pod" { "This pod is" } else { "Pods are" };
+    let namespace = owner.namespace.as_deref().unwrap_or_default();
+    PODS_STUCK.event(format!(
+        "{these} on a Windows node of build {build}, which cannot run the images, and no container started within ten minutes. \
+         Next: mullion repair -n {namespace} shows whether another node fits, and what to do"
     ))
 }
 

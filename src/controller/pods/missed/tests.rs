@@ -246,6 +246,43 @@ fn only_intent_makes_a_bound_pod_misplaced() {
     }
 }
 
+#[test]
+fn a_build_that_cannot_run_the_images_is_the_wrong_one() {
+    let built_in = PolicySet::built_in();
+    let snapshot = snapshot();
+    let node = |name: &str| snapshot.nodes.as_ref().unwrap().get(name).unwrap();
+    let excludes = |object: &Value, policies: &PolicySet, on: &str| {
+        excludes_build(&review_of(object, policies), object, node(on), node(on).build.unwrap())
+    };
+    let bare = pod(json!({"containers": [{"name": "c", "image": WINDOWS}]}));
+    // As Mullion placed it, before the build of its node changed.
+    let required = |operator: &str, build: &str| {
+        with(bare.clone(), |pod| {
+            let requirement = json!({"key": WINDOWS_BUILD_LABEL, "operator": operator, "values": [build]});
+            pod["spec"]["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+                {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}}});
+        })
+    };
+    for (object, on, expected) in [
+        (bare.clone(), "old", true),
+        (bare.clone(), "w", false),
+        (windows(), "old", true),
+        (required("NotIn", "10.0.17763"), "old", true),
+        (required("In", "10.0.20348"), "old", true),
+        (required("NotIn", "10.0.17763"), "w", false),
+        (with(windows(), |pod| pod["spec"]["nodeSelector"]["pool"] = json!("other")), "old", false),
+        (pod(json!({"containers": [{"name": "c", "image": LINUX}]})), "old", false),
+        (pod(json!({"containers": [{"name": "c", "image": "nginx"}]})), "old", false),
+        (with(bare.clone(), |pod| pod["metadata"]["namespace"] = json!("ignored")), "old", false),
+        (pod(json!({"containers": "none"})), "old", false),
+    ] {
+        assert_eq!(excludes(&object, &built_in, on), expected, "{object} on {on}");
+    }
+    for spec in ["mode: Audit", "mode: Disabled", "place: {build: {mode: Never}}"] {
+        assert!(!excludes(&bare, &policies(spec), "old"), "{spec}");
+    }
+}
+
 proptest! {
     /// A repaired pod needs no other repair.
     #[test]
