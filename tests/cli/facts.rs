@@ -105,10 +105,10 @@ fn errors_of_a_file_have_their_lines() {
     assert!(ran.err.contains("the facts are not UTF-8"), "{}", ran.err);
 }
 
-/// From 90 days on, each format says how old the tables are; CSV, which has only rows, on stderr. A clock before the day of
+/// From 90 days on, each format states how old the tables are; CSV, which has only rows, on stderr. A clock before the day of
 /// the tables is no age.
 #[test]
-fn reports_say_that_tables_are_old() {
+fn old_tables_are_reported() {
     let dir = dir();
     let file = write(&dir, "facts.yaml", format!("{HEAD}dates:\n{DATE}"));
     let days = [("2026-10-01", None), ("2027-01-29", None), ("2027-01-30", Some("90")), ("2027-01-31", Some("91"))];

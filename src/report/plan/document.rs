@@ -215,7 +215,8 @@ fn in_place(report: &PlanReport) -> Option<ReportSection<'_>> {
         "The steps above are the default. The scripts of `--script` are for these steps."
     };
     let facts = vec![
-        ("Offer", Text::plain(format!("{} ({}, {})", change.what, change.source, change.as_of))),
+        ("Offer", Text::plain(&change.what)),
+        ("Source", Text::plain(format!("{}, as of {}", change.source, change.as_of))),
         ("Pools", Text::plain(list_first(&change.pools, MAX_POOLS))),
     ];
     let gates = TableBuilder::new("inplacegates", "gate", &change.gates)
@@ -257,6 +258,7 @@ fn in_place_workloads(change: &InPlaceChange) -> Subsection<'_> {
         .text("Workload", |workload| object(&workload.object))
         .choice("Images", |workload| verdict_tag(workload.verdict))
         .prose("Fields", |workload| workload.edits.iter().fold(Cell::default(), edit_lines))
+        .in_details()
         .wide("How", how)
         .filtered()
         .with_commands()

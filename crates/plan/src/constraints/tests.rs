@@ -518,7 +518,7 @@ fn limits_of_a_file() {
 #[test]
 fn pools_that_change_in_place() {
     let offer = |provider: &str, target: u32, pools: &[TestPool<'_>]| {
-        let found = checked(&Case { provider, target, pools, ..CASE });
+        let found = checked(&Case { provider, pools, target, ..CASE });
         let offer = found.in_place?;
         let version = |version: Option<MinorVersion>| version.map(|version| version.to_string()).unwrap_or_default();
         let pools: Vec<usize> = offer.pools.into_iter().collect();

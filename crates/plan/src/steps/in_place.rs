@@ -88,9 +88,18 @@ fn differs(offer: &InPlaceOffer, input: StepInput<'_>) -> Vec<String> {
         ),
         "What behaves differently is the same as with a new pool, except what follows from a new pool itself, such as its identity.".to_owned(),
     ];
+    if offer.preview {
+        all.push(
+            "Whether the preview is open to your cluster is not known to the plan: try it with a pool of a test cluster first."
+                .to_owned(),
+        );
+    }
     if !offer.others.is_empty() {
-        let (noun, verb) = if offer.others.len() == 1 { ("Pool", "is") } else { ("Pools", "are") };
-        all.push(format!("{noun} {} {verb} not for it: move their workloads with the steps.", listed(&offer.others)));
+        let (noun, whose) = if offer.others.len() == 1 { ("Pool", "its") } else { ("Pools", "their") };
+        all.push(format!(
+            "{noun} {} cannot change in place: the steps are for {whose} workloads.",
+            listed(&offer.others)
+        ));
     }
     all
 }

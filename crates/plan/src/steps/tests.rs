@@ -1031,7 +1031,7 @@ fn gates_of_a_change_in_place() {
     let way = report.in_place.as_ref().unwrap();
     assert_eq!(way.pools.len(), 3, "{:?}", way.pools);
     assert_eq!(way.others, ["win19"]);
-    assert!(way.differs.iter().any(|one| one.starts_with("Pool win19 is not for it")), "{:?}", way.differs);
+    assert!(way.differs.iter().any(|one| one.starts_with("Pool win19 cannot change in place")), "{:?}", way.differs);
     assert_eq!(states(&report, "shop/free"), [ConstraintState::NotMet], "{:?}", way.gates);
     assert_eq!(states(&report, "pool old22 has 1.31"), [ConstraintState::MetByStep]);
     assert_eq!(states(&report, "versions of pool new22 were not read"), [ConstraintState::Notice]);

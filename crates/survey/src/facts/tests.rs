@@ -124,7 +124,7 @@ fn limits_of_providers() {
     let in_place: Vec<_> =
         facts.constraints.iter().filter(|row| matches!(row.limit, Limit::InPlaceChange { .. })).collect();
     assert!(in_place.iter().all(|row| row.provider.as_deref() == Some("AKS")));
-    // What is in preview says so in its words too.
+    // The words of a row agree with its members.
     for row in in_place {
         let Limit::InPlaceChange { possible, preview, .. } = row.limit else { unreachable!() };
         assert_eq!((possible, preview), (row.what.contains(" can "), row.what.contains("in preview")), "{}", row.what);
