@@ -612,7 +612,7 @@ fn in_place() -> Value {
         "preview": true, "what": "AKS can change a pool from Windows Server 2022 to 2025, in preview.", "source": "Azure/AKS#5904",
         "asOf": "2026-08-07", "pools": ["win22"], "others": ["win19"], "differs": ["There is no second pool.", "There is no way back."],
         "gates": [
-            gate("Both releases exist with Kubernetes 1.32 to 1.36; pool win22 has 1.32.", "met", ""),
+            gate("Both releases exist with Kubernetes 1.32 to 1.36; pools in this range: win22 (1.32).", "met", ""),
             gate("Nodes of ltsc2025 do not run the images of 1 workload: Deployment legacy/intranet.", "notMet", "Use images that run on both."),
         ],
         "steps": [prepare, change], "workloads": [cart, intranet],
@@ -784,8 +784,8 @@ pub fn huge() -> PlanReport {
     for list in ["pools", "constraints", "objects", "changes", "calendar", "unknown", "tables", "steps"] {
         longer(&mut value, list, 2_000);
     }
-    for list in ["gates", "workloads"] {
-        longer(&mut value["inPlace"], list, 2_000);
+    for (list, all) in [("gates", 12), ("workloads", 2_000)] {
+        longer(&mut value["inPlace"], list, all);
     }
     for step in value["steps"].as_array_mut().unwrap() {
         longer(step, "commands", 40);

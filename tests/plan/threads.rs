@@ -19,7 +19,7 @@ const THREADS: [(&str, &str, &[&str]); 12] = [
         "ltsc2025",
         &[
             "what to do The steps create a new pool and do not use the preview; the section In place describes it.",
-            "This way is in preview, so the steps above are the default.",
+            "This way is in preview, so the steps above are the default, also of scripts.",
             "--name win22 --os-sku Windows2025 --enable-fips-image",
         ],
     ),

@@ -12,8 +12,8 @@ use mullion_survey::report::ObjectRef;
 use serde_json::Value;
 
 use crate::report::document::{
-    Block, Cell, CommandBlock, Document, Inline, Picture, ReportSection, Subsection, Table, TableBuilder, Text, Tile,
-    Tone, code, name,
+    Block, Cell, CommandBlock, Document, Inline, Picture, ReportSection, Shown, Subsection, Table, TableBuilder, Text,
+    Tile, Tone, code, name,
 };
 use crate::report::inventory_sections::{coverage, day, ends, object, objects, tile, unknown};
 use crate::report::inventory_text::{distance, known_from, pods_text};
@@ -39,6 +39,7 @@ pub(super) fn document(report: &PlanReport) -> Document<'_> {
         gate_section(report),
         steps(report),
         in_place(report),
+        in_place_steps(report),
         work_list(report),
         changes(report),
         edits(report),
@@ -210,9 +211,9 @@ const MAX_POOLS: usize = 20;
 fn in_place(report: &PlanReport) -> Option<ReportSection<'_>> {
     let change = report.in_place.as_ref()?;
     let by_default = if change.preview {
-        "This way is in preview, so the steps above are the default. The scripts of `--script` are for these steps."
+        "This way is in preview, so the steps above are the default, also of scripts. The section Steps in place has its commands; text and Markdown have that section with `--details`."
     } else {
-        "The steps above are the default. The scripts of `--script` are for these steps."
+        "The steps above are the default, also of scripts. The section Steps in place has the commands of this way; text and Markdown have that section with `--details`."
     };
     let facts = vec![
         ("Offer", Text::plain(&change.what)),
@@ -225,22 +226,29 @@ fn in_place(report: &PlanReport) -> Option<ReportSection<'_>> {
         .wide("What to do before", |gate| &gate.action)
         .at_most(200, 100_000)
         .build();
+    let blocks = vec![
+        Block::paragraph(by_default),
+        Block::Facts(facts),
+        Block::Bullets(change.differs.iter().map(Text::from).collect()),
+        Block::Table(gates),
+    ];
+    Some(ReportSection::new("inplace", "In place", blocks).counted(change.pools.len(), "pool"))
+}
+
+/// The commands of the other way. Text and Markdown have them with details only.
+fn in_place_steps(report: &PlanReport) -> Option<ReportSection<'_>> {
+    let change = report.in_place.as_ref()?;
     let step = |step: &Step| {
         let heading = format!("Change in place, step {}: {}", step.number, step.title);
         Subsection::new(Text::plain(heading), step_blocks(step, VerdictCounts::default()))
             .at(format!("inplacestep-{}", step.number))
     };
-    let mut blocks = vec![
-        Block::paragraph(by_default),
-        Block::Facts(facts),
-        Block::Bullets(change.differs.iter().map(Text::from).collect()),
-        Block::Table(gates),
-        Block::Subsections("step", change.steps.iter().map(step).collect()),
-    ];
+    let mut blocks = vec![Block::Subsections("step", change.steps.iter().map(step).collect())];
     if !change.workloads.is_empty() {
         blocks.push(Block::Subsections("part", vec![in_place_workloads(change)]));
     }
-    Some(ReportSection::new("inplace", "In place", blocks).counted(change.pools.len(), "pool"))
+    let section = ReportSection::new("inplacesteps", "Steps in place", blocks);
+    Some(section.counted(change.steps.len(), "").shown(Shown::Details))
 }
 
 /// What must change of workloads before their pool does.

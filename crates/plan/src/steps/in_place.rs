@@ -137,7 +137,7 @@ fn gates(
                 },
                 names(pinned)
             ),
-            "Change them before, as step 1 of this section does.",
+            "Change them before, as step 1 of the section Steps in place does.",
         )
     });
     all.extend(budgets(own, input));
@@ -168,31 +168,43 @@ fn versions(offer: &InPlaceOffer, input: StepInput<'_>) -> Vec<InPlaceGate> {
         (None, Some(until)) => format!("Both releases exist until Kubernetes {until}"),
         (None, None) => return Vec::new(),
     };
-    let gate = |pool: &FleetPool| {
+    let (mut unread, mut older, mut newer, mut within) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for pool in pools(offer, input) {
         let versions: BTreeSet<MinorVersion> = kubelets_of(input.fleet, pool).collect();
         let (Some(oldest), Some(newest)) = (versions.first(), versions.last()) else {
-            return InPlaceGate::new(
-                ConstraintState::Notice,
-                format!("{range}; the versions of pool {} were not read.", pool.name),
-                "Compare the output of `kubectl get nodes`.",
-            );
+            unread.push(pool.name.clone());
+            continue;
         };
-        let found = format!("{range}; pool {} has {oldest}", pool.name);
-        match (offer.from.filter(|from| oldest < from), offer.until.filter(|until| newest > until)) {
-            (Some(from), _) => InPlaceGate::new(
-                ConstraintState::MetByStep,
-                format!("{found}."),
-                format!("Upgrade the control plane and the pool to {from} before the change."),
-            ),
-            (None, Some(_)) => InPlaceGate::new(
-                ConstraintState::NotMet,
-                format!("{range}; pool {} has {newest}.", pool.name),
-                "Use the steps with a new pool.",
-            ),
-            (None, None) => InPlaceGate::met(format!("{found}.")),
+        if offer.from.is_some_and(|from| *oldest < from) {
+            older.push(format!("{} ({oldest})", pool.name));
+        } else if offer.until.is_some_and(|until| *newest > until) {
+            newer.push(format!("{} ({newest})", pool.name));
+        } else {
+            within.push(format!("{} ({oldest})", pool.name));
         }
+    }
+    let first = offer.from.map(|from| from.to_string()).unwrap_or_default();
+    let gates = [
+        (newer, "newer pools", ConstraintState::NotMet, "Use the steps with a new pool.".to_owned()),
+        (
+            older,
+            "older pools",
+            ConstraintState::MetByStep,
+            format!("Upgrade the control plane and these pools to {first} before the change."),
+        ),
+        (
+            unread,
+            "pools whose versions were not read",
+            ConstraintState::Notice,
+            "Compare the output of `kubectl get nodes`.".to_owned(),
+        ),
+        (within, "pools in this range", ConstraintState::Met, String::new()),
+    ];
+    let gates = gates.into_iter().filter(|(pools, ..)| !pools.is_empty());
+    let gate = |(pools, which, state, action): (Vec<String>, &str, ConstraintState, String)| {
+        InPlaceGate::new(state, format!("{range}; {which}: {}.", listed(&pools)), action)
     };
-    let mut all: Vec<InPlaceGate> = pools(offer, input).map(gate).collect();
+    let mut all: Vec<InPlaceGate> = gates.map(gate).collect();
     if let (Some(until), Some(end)) = (offer.until, input.context.kubernetes.and_then(MinorVersion::of))
         && end > until
     {

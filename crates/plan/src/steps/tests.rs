@@ -998,7 +998,10 @@ fn a_pool_that_can_change_in_place() {
     assert_eq!(own.effect, crate::report::CommandEffect::Destroys);
     assert!(!way.steps.iter().flat_map(|step| &step.commands).any(|command| command.run.contains("taint")));
     let state = |part: &str| way.gates.iter().find(|gate| gate.what.contains(part)).map(|gate| gate.state).unwrap();
-    assert_eq!(state("Both releases exist with Kubernetes 1.32 to 1.36; pool win22 has 1.32."), ConstraintState::Met);
+    assert_eq!(
+        state("Both releases exist with Kubernetes 1.32 to 1.36; pools in this range: win22 (1.32)."),
+        ConstraintState::Met
+    );
     assert_eq!(state("2 workloads require nodes of the old release"), ConstraintState::MetByStep);
     assert_eq!(state("at least one node"), ConstraintState::Notice);
     assert!(way.differs.iter().any(|one| one.contains("no way back")), "{:?}", way.differs);
@@ -1033,8 +1036,8 @@ fn gates_of_a_change_in_place() {
     assert_eq!(way.others, ["win19"]);
     assert!(way.differs.iter().any(|one| one.starts_with("Pool win19 cannot change in place")), "{:?}", way.differs);
     assert_eq!(states(&report, "shop/free"), [ConstraintState::NotMet], "{:?}", way.gates);
-    assert_eq!(states(&report, "pool old22 has 1.31"), [ConstraintState::MetByStep]);
-    assert_eq!(states(&report, "versions of pool new22 were not read"), [ConstraintState::Notice]);
+    assert_eq!(states(&report, "older pools: old22 (1.31)."), [ConstraintState::MetByStep]);
+    assert_eq!(states(&report, "pools whose versions were not read: new22."), [ConstraintState::Notice]);
     assert_eq!(states(&report, "without a controller"), [ConstraintState::NotMet]);
     assert_eq!(states(&report, "run the images of"), [ConstraintState::NotMet], "{:?}", way.gates);
     let change = way.steps.last().unwrap();
