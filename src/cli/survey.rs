@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use mullion_survey::facts::SURVEY_TABLES;
 use mullion_survey::report::Severity;
 use mullion_survey::{Redaction, SurveyContext, SurveyReport, catalogue, compare, read_report, survey};
 
@@ -81,6 +82,7 @@ pub(crate) fn run(args: &SurveyArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
         },
     );
     print(&report, earlier.as_ref(), args, io)?;
+    read.print_age(&SURVEY_TABLES, args.output, io)?;
     Ok(if read.unreadable > 0 { Outcome::Unreadable } else { outcome(&report, &args.fail_on) })
 }
 

@@ -33,6 +33,8 @@ fn the_printed_tables_can_be_used() {
         let [without, with] = [without, with].map(|ran| {
             let mut report: Value = serde_json::from_str(&ran.out).unwrap();
             report.as_object_mut().unwrap().remove("tables");
+            // A file has one day of the check for all tables, the oldest.
+            report["header"].as_object_mut().unwrap().remove("datesAsOf");
             report
         });
         assert_eq!(without, with, "{args:?}");
@@ -101,4 +103,30 @@ fn errors_of_a_file_have_their_lines() {
     let ran = mullion(&["facts", &binary], "");
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("the facts are not UTF-8"), "{}", ran.err);
+}
+
+/// From 90 days on, each format states how old the tables are; CSV, which has only rows, on stderr. A clock before the day of
+/// the tables is no age.
+#[test]
+fn old_tables_are_reported() {
+    let dir = dir();
+    let file = write(&dir, "facts.yaml", format!("{HEAD}dates:\n{DATE}"));
+    let days = [("2026-10-01", None), ("2027-01-29", None), ("2027-01-30", Some("90")), ("2027-01-31", Some("91"))];
+    for command in [&["survey"][..], &["plan", "--to", "ltsc2025"]] {
+        for (today, age) in days {
+            for format in ["text", "markdown", "html", "json", "csv"] {
+                let options = ["-o", format, "--today", today, "--facts", &file, MIXED];
+                let ran = mullion(&[command, &options].concat(), "");
+                assert_eq!(ran.code, 0, "{}", ran.err);
+                let (said, other) = if format == "csv" { (ran.err, ran.out) } else { (ran.out, ran.err) };
+                let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+                let expected = age
+                    .map(|age| format!("last compared with the sources on 2026-11-01, {age} days ago: later changes"));
+                let is_said = said.replace('\\', "").contains("last compared with the sources on");
+                assert_eq!(is_said, age.is_some(), "{command:?} {format} {today}: {said}");
+                assert!(expected.is_none_or(|expected| said.contains(&expected)), "{command:?} {format}: {said}");
+                assert!(!other.contains("days ago: later"), "{command:?} {format}");
+            }
+        }
+    }
 }

@@ -86,6 +86,7 @@ fn main() -> ExitCode {
         trials![
             plan::an_eks_fleet_moves,
             plan::an_aks_fleet_moves,
+            plan::aks_pools_change_in_place,
             plan::an_rke2_fleet_moves,
             registration::the_server_calls_for_exactly_the_expected_requests,
             survival::every_network_failure,

@@ -11,7 +11,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use mullion_cluster::{ControlPlane, NodeSpec, TestNamespace, wait_for};
 use mullion_manifest::documents;
-use mullion_plan::report::{PlanCommand, PlanReport, PlannedWorkload, PoolPart, Step, StepKind, TargetPool};
+use mullion_plan::report::{FieldEdit, PlanCommand, PlanReport, PlannedWorkload, PoolPart, Step, StepKind, TargetPool};
 use mullion_survey::report::ObjectRef;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -54,6 +54,37 @@ pub async fn an_eks_fleet_moves(plane: &ControlPlane) -> Result<()> {
 
 pub async fn an_rke2_fleet_moves(plane: &ControlPlane) -> Result<()> {
     carry_out(plane, "rke2", false).await
+}
+
+/// The other way of a plan: workloads are prepared, and then each pool that can change is changed in place, node by node. Its
+/// pods are placed at all times, and no node of the old release is left in these pools.
+pub async fn aks_pools_change_in_place(plane: &ControlPlane) -> Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plan_fleets/aks");
+    let objects = objects_of(&std::fs::read_to_string(folder.join("dump.yaml"))?)?;
+    create_fleet(plane, &objects).await?;
+    let plan = plan(plane).await?;
+    let change = plan.in_place.clone().context("no change in place")?;
+    ensure!(change.preview && change.pools.len() == 2 && change.others == ["win19"], "{change:?}");
+    let fleet = Move { plane, plan, objects, new_nodes: BTreeSet::new() };
+    fleet.wait_until_pods_run().await?;
+    for step in &change.steps {
+        for workload in change.workloads.iter().filter(|_| step.kind == StepKind::PrepareWorkloads) {
+            if workload.commands.is_empty() {
+                fleet.apply_edits(&workload.object, &workload.edits).await?;
+            }
+        }
+        fleet.run_all(&step.commands).await.with_context(|| step.title.clone())?;
+        fleet.wait_until_pods_run().await.with_context(|| step.title.clone())?;
+    }
+    for pool in &change.pools {
+        fleet.replace_nodes(pool).await.with_context(|| pool.clone())?;
+    }
+    for node in fleet.nodes().await? {
+        let is_changed = node.labels().get("agentpool").is_some_and(|pool| change.pools.contains(pool));
+        let build = node.labels().get("node.kubernetes.io/windows-build");
+        ensure!(!is_changed || build.is_some_and(|build| build == TARGET.0), "{} has {build:?}", node.name_any());
+    }
+    Ok(())
 }
 
 /// A fleet on a control plane, with the plan for it.
@@ -284,6 +315,17 @@ fn node_of(object: &Value) -> NodeSpec {
     with_resources(taints.fold(spec, |spec, taint| spec.taint(&taint_text(taint))), object)
 }
 
+/// A node of the dump after a change in place: with the labels of the target in place of those of its release.
+fn changed_node(object: &Value, name: &str) -> NodeSpec {
+    let mut object = object.clone();
+    object["metadata"]["name"] = name.into();
+    object["status"]["nodeInfo"]["kernelVersion"] = TARGET.1.into();
+    object["metadata"]["labels"]["kubernetes.io/hostname"] = name.into();
+    object["metadata"]["labels"]["node.kubernetes.io/windows-build"] = TARGET.0.into();
+    object["metadata"]["labels"]["kubernetes.azure.com/os-sku"] = "Windows2025".into();
+    node_of(&object)
+}
+
 /// The allocatable resources of a node of the dump.
 fn with_resources(spec: NodeSpec, object: &Value) -> NodeSpec {
     let resources = object["status"]["allocatable"].as_object().into_iter().flatten();
@@ -376,10 +418,38 @@ impl Move<'_> {
 
     /// The change of a workload that a tool manages: the object with the edits of the plan, which the tool applies whole.
     async fn change_managed(&self, workload: &PlannedWorkload) -> Result<()> {
-        let ObjectRef { namespace, kind, name } = &workload.object;
+        self.apply_edits(&workload.object, &workload.edits).await
+    }
+
+    /// Replaces the nodes of a pool one after the other by nodes of the target with their names, labels and taints, as AKS
+    /// does: with an additional node, which comes first and goes last.
+    async fn replace_nodes(&self, pool: &str) -> Result<()> {
+        let is_of = |object: &&Value| object["kind"] == "Node" && object["metadata"]["labels"]["agentpool"] == pool;
+        let old: Vec<&Value> = self.objects.iter().filter(is_of).collect();
+        let additional = format!("{pool}-additional");
+        self.plane.create_nodes(&[changed_node(old.first().context("no node")?, &additional)]).await?;
+        for object in old {
+            let name = text(object, "/metadata/name");
+            self.drain(name).await?;
+            self.plane.create_nodes(&[changed_node(object, name)]).await?;
+            self.wait_until_pods_run().await.with_context(|| name.to_owned())?;
+        }
+        self.drain(&additional).await?;
+        self.wait_until_pods_run().await
+    }
+
+    /// Drains a node and deletes it.
+    async fn drain(&self, node: &str) -> Result<()> {
+        let options = ["--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=120s"];
+        self.plane.kubectl(&[&["drain", node], &options[..]].concat()).await?;
+        self.plane.kubectl(&["delete", "node", node]).await.map(drop)
+    }
+
+    async fn apply_edits(&self, object: &ObjectRef, edits: &[FieldEdit]) -> Result<()> {
+        let ObjectRef { namespace, kind, name } = object;
         let namespace = TestNamespace { name: namespace.clone(), client: self.plane.client() };
         let mut object = get(&namespace, kind, name).await?;
-        for edit in &workload.edits {
+        for edit in edits {
             set(&mut object, &edit.path, &edit.after.clone().unwrap_or_default())?;
         }
         remove_nulls(&mut object);

@@ -572,6 +572,53 @@ fn changes() -> Value {
     ])
 }
 
+/// The pool of ltsc2022 can also change in place.
+fn in_place() -> Value {
+    let patch = "kubectl patch deployment cart -n shop --type=strategic -p '{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":null}}}}'";
+    let mut prepare = step(
+        1,
+        "prepareWorkloads",
+        "Let the workloads run on nodes of both releases",
+        &["They require labels that change."],
+    );
+    prepare["workloads"] = json!(1);
+    prepare["commands"] = json!([own(patch, "")]);
+    prepare["back"] = json!([own("kubectl rollout undo deployment cart -n shop", "")]);
+    let mut change = step(2, "changePools", "Change pool win22 to ltsc2025 in place", &["No command undoes it."]);
+    change["workloads"] = json!(7);
+    change["commands"] = json!([provided(
+        "az aks nodepool update --resource-group GROUP --cluster-name CLUSTER \\\n  --name win22 --os-sku Windows2025",
+        "The command is in preview."
+    )]);
+    let gate = |what: &str, state: &str, action: &str| json!({"what": what, "state": state, "action": action});
+    let mut cart = object("shop", "Deployment", "cart");
+    cart["verdict"] = json!("runsAsIs");
+    cart["edits"] = json!([edit(
+        "spec.template.spec.nodeSelector[\"kubernetes.azure.com/os-sku\"]",
+        &json!("Windows2022"),
+        &Value::Null,
+        "It names the old release."
+    )]);
+    cart["instead"] = json!("");
+    cart["commands"] = json!([own(patch, "")]);
+    cart["back"] = json!([own("kubectl rollout undo deployment cart -n shop", "")]);
+    let mut intranet = object("legacy", "Deployment", "intranet");
+    intranet["verdict"] = json!("anotherTag");
+    for list in ["edits", "commands", "back"] {
+        intranet[list] = json!([]);
+    }
+    intranet["instead"] = json!("Change the values of the chart.");
+    json!({
+        "preview": true, "what": "AKS can change a pool from Windows Server 2022 to 2025, in preview.", "source": "Azure/AKS#5904",
+        "asOf": "2026-08-07", "pools": ["win22"], "others": ["win19"], "differs": ["There is no second pool.", "There is no way back."],
+        "gates": [
+            gate("Both releases exist with Kubernetes 1.32 to 1.36; pools in this range: win22 (1.32).", "met", ""),
+            gate("Nodes of ltsc2025 do not run the images of 1 workload: Deployment legacy/intranet.", "notMet", "Use images that run on both."),
+        ],
+        "steps": [prepare, change], "workloads": [cart, intranet],
+    })
+}
+
 /// A fleet of AKS that moves from ltsc2019 and ltsc2022 to ltsc2025.
 pub fn fleet() -> PlanReport {
     report(json!({
@@ -604,6 +651,7 @@ pub fn fleet() -> PlanReport {
                 "Enable long-term support for the time of the move.", AKS_VERSIONS, "2026-08-05"),
         ],
         "steps": steps(),
+        "inPlace": in_place(),
         "workloads": workloads(),
         "objects": [{
             "namespace": "", "kind": "RuntimeClass", "name": "windows-2025", "step": 3,
@@ -678,6 +726,7 @@ pub fn arrived() -> PlanReport {
     for list in ["constraints", "steps", "objects", "changes", "calendar", "unknown"] {
         value[list] = json!([]);
     }
+    value["inPlace"] = Value::Null;
     report(value)
 }
 
@@ -734,6 +783,9 @@ pub fn huge() -> PlanReport {
     };
     for list in ["pools", "constraints", "objects", "changes", "calendar", "unknown", "tables", "steps"] {
         longer(&mut value, list, 2_000);
+    }
+    for (list, all) in [("gates", 12), ("workloads", 2_000)] {
+        longer(&mut value["inPlace"], list, all);
     }
     for step in value["steps"].as_array_mut().unwrap() {
         longer(step, "commands", 40);

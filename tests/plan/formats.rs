@@ -13,7 +13,8 @@ use crate::{FORMATS, fixtures, golden, written, written_with};
 
 /// Every command of a plan.
 fn commands(report: &PlanReport) -> Vec<&str> {
-    let steps = report.steps.iter().flat_map(|step| step.commands.iter().chain(&step.back));
+    let in_place = report.in_place.iter().flat_map(|change| &change.steps);
+    let steps = report.steps.iter().chain(in_place).flat_map(|step| step.commands.iter().chain(&step.back));
     let workloads = report.workloads.iter().flat_map(|workload| workload.commands.iter().chain(&workload.back));
     let objects = report.objects.iter().map(|object| &object.command);
     steps.chain(workloads).chain(objects).map(|command| command.run.as_str()).collect()
@@ -43,9 +44,10 @@ fn commands_are_whole_lines_in_text_and_markdown() {
 #[test]
 fn commands_of_a_provider_have_a_source() {
     let report = fixtures::fleet();
-    let provided = report.steps.iter().flat_map(|step| step.commands.iter().chain(&step.back));
+    let in_place = report.in_place.iter().flat_map(|change| &change.steps);
+    let provided = report.steps.iter().chain(in_place).flat_map(|step| step.commands.iter().chain(&step.back));
     let provided = provided.filter(|command| command.source.is_some()).count();
-    assert_eq!(provided, 4);
+    assert_eq!(provided, 5);
     for format in [ReportFormat::Text, ReportFormat::Markdown, ReportFormat::Html] {
         let made = written(&report, format).split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
         let source = "source microsoftdocs/azure-aks-docs articles/aks/upgrade-windows-os.md, as of 2026-07-13";
@@ -128,6 +130,7 @@ fn text_without_details_is_short_and_names_what_it_leaves_out() {
             "Constraints",
             "Gate",
             "Steps",
+            "In place",
             "Work list",
             "What behaves",
             "Edits",
@@ -190,9 +193,10 @@ fn csv_has_a_row_for_each_container() {
          .NET Framework 4.8 becomes 4.8.1,false,,\
          \"The tag 4.8-windowsservercore-ltsc2022 exists, and nobody has updated it since 2025-10-14.\",,4402341478,\
          2027-04-01,AKS deletes the node images of Windows Server 2019,\
-         MicrosoftDocs/azure-aks-docs articles/aks/includes/windows-server-2019-retirement.md,2026-01-20"
+         MicrosoftDocs/azure-aks-docs articles/aks/includes/windows-server-2019-retirement.md,2026-01-20,\
+         images placement"
     );
-    assert_eq!(columns, 28);
+    assert_eq!(columns, 29);
 }
 
 /// No format has a control character, and no text of a cluster begins a line of Markdown or CSV with markup.

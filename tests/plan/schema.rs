@@ -28,5 +28,10 @@ fn plans_are_valid_and_every_member_is_described() {
 #[test]
 fn a_fault_anywhere_is_found() {
     let json: Value = serde_json::from_str(&written(&fixtures::fleet(), ReportFormat::Json)).unwrap();
-    json_schema::a_fault_anywhere_is_found(&schema(), &json, &["effect"], &["before", "after", "patch", "labels"]);
+    json_schema::a_fault_anywhere_is_found(
+        &schema(),
+        &json,
+        &["effect", "inPlace"],
+        &["before", "after", "patch", "labels"],
+    );
 }

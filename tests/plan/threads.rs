@@ -18,7 +18,9 @@ const THREADS: [(&str, &str, &[&str]); 12] = [
         "03-in-place",
         "ltsc2025",
         &[
-            "AKS cannot change the Windows release of a node pool in place yet; it is planned, with 2026-11 as an estimate. source Azure/AKS#5904, as of 2026-08-07 what to do Create a new pool and move the workloads to it, as the steps do.",
+            "what to do The steps create a new pool and do not use the preview; the section In place describes it.",
+            "This way is in preview, so the steps above are the default, also of scripts.",
+            "--name win22 --os-sku Windows2025 --enable-fips-image",
         ],
     ),
     (

@@ -104,7 +104,7 @@ struct Crossing<'a> {
     workload: &'a WorkloadMove,
     old: OldNodes,
     target: Build,
-    /// Of the new pool; `None`: it does not exist yet.
+    /// Of the new pool; `None`: it does not exist yet, and no table names its version.
     containerd: Option<MinorVersion>,
     kubelet: Option<MinorVersion>,
     /// The old and the new base of each image that changes.
@@ -129,6 +129,7 @@ impl<'a> Crossing<'a> {
         let new_pool = scope.new_pool(workload.homes.iter().copied()).and_then(|pool| fleet.pools.get(pool.existing?));
         let runtimes = new_pool.into_iter().flat_map(|pool| fleet.nodes_of(pool));
         let containerd = runtimes.filter_map(|node| MinorVersion::of_containerd(&node.node.container_runtime)).max();
+        let containerd = if new_pool.is_some() { containerd } else { checked.containerd };
         let bases = Bases { old: old.build, target: scope.target, releases };
         let images = if workload.uses.contains_key(&Use::HostProcess) {
             old.build.map(|build| (build, scope.target)).into_iter().collect()

@@ -4,6 +4,8 @@
 //! Windows release. Everything is computed from the kubelets of the pools: a cluster has one control plane, but pools of
 //! several versions.
 
+use std::collections::BTreeSet;
+
 use mullion_engine::model::text::upper_first;
 use mullion_engine::model::windows::Build;
 
@@ -32,6 +34,26 @@ pub(crate) struct CheckedConstraints {
     pub(crate) old_pools_prevent_last: bool,
     /// The minor version of the kubelets of the new pools at the end. Absent: no version of the cluster is known.
     pub(crate) kubelets: Option<MinorVersion>,
+    /// The minor version of containerd of pools that are created. Absent: no row names it.
+    pub(crate) containerd: Option<MinorVersion>,
+    /// The pools that the provider can change in place.
+    pub(crate) in_place: Option<InPlaceOffer>,
+}
+
+/// Old pools whose Windows release the provider can change in place.
+#[derive(Debug)]
+pub(crate) struct InPlaceOffer {
+    /// The row that states it.
+    pub(crate) row: ConstraintRow,
+    pub(crate) preview: bool,
+    /// Indexes of the pools.
+    pub(crate) pools: BTreeSet<usize>,
+    /// The names of the other pools that leave.
+    pub(crate) others: Vec<String>,
+    /// The first version in which a pool can have the new release.
+    pub(crate) from: Option<MinorVersion>,
+    /// The last version in which a pool can have the old release.
+    pub(crate) until: Option<MinorVersion>,
 }
 
 /// Compares the move with the table.
@@ -65,7 +87,9 @@ pub(crate) fn check(
         control_plane_first: versions.first.map(|version| version.to_string()),
         control_plane_last: last.map(|version| version.to_string()),
         old_pools_prevent_last: last.is_some_and(|version| versions.is_prevented(version)),
-        kubelets: versions.kubelets(fleet, scope),
+        kubelets: versions.new_kubelets,
+        containerd: versions.containerd(),
+        in_place: versions.in_place(fleet, scope),
     }
 }
 
@@ -82,6 +106,8 @@ struct Versions<'a> {
     end: Option<MinorVersion>,
     /// The version that the new pool needs, if the control plane does not have it.
     first: Option<MinorVersion>,
+    /// The version of the kubelets of the new pools at the end.
+    new_kubelets: Option<MinorVersion>,
     /// How many minor versions a pool can be behind.
     skew: VersionSkew<'a>,
     leaving: Vec<OldPool<'a>>,
@@ -141,6 +167,7 @@ impl<'a> Versions<'a> {
             read: server.is_some(),
             end: context.kubernetes.and_then(MinorVersion::of),
             first: None,
+            new_kubelets: None,
             skew: VersionSkew::of(rows.iter().copied()),
             leaving: pools(PoolPart::Leaves).collect(),
             staying: pools(PoolPart::Stays).collect(),
@@ -152,7 +179,53 @@ impl<'a> Versions<'a> {
             _ => None,
         });
         versions.first = needed.max().filter(|needed| versions.control_plane.is_some_and(|now| *needed > now));
+        versions.new_kubelets = versions.kubelets(fleet, scope);
         versions
+    }
+
+    /// The containerd of pools that are created: that of a row about the release, or else of one about all of them.
+    fn containerd(&self) -> Option<MinorVersion> {
+        let of = |build: Option<Build>| {
+            self.rows.iter().filter(|row| row.build == build).find_map(|row| match row.limit {
+                Limit::PoolContainerd { version, from, until } => self.has_new_kubelets(from, until).then_some(version),
+                _ => None,
+            })
+        };
+        of(Some(self.target)).or_else(|| of(None))
+    }
+
+    /// Whether the kubelets of new pools have one of these versions.
+    fn has_new_kubelets(&self, from: Option<MinorVersion>, until: Option<MinorVersion>) -> bool {
+        self.new_kubelets
+            .is_some_and(|new| from.is_none_or(|from| new >= from) && until.is_none_or(|until| new <= until))
+    }
+
+    /// The pools that leave and that a row lets change in place. The first such row counts.
+    fn in_place(&self, fleet: &Fleet<'_>, scope: &MoveScope) -> Option<InPlaceOffer> {
+        self.rows.iter().find_map(|row| {
+            let Limit::InPlaceChange { possible: true, preview, from, to } = row.limit else { return None };
+            if to.is_some_and(|to| to != self.target) {
+                return None;
+            }
+            let pools = fleet.pools.iter().enumerate().filter(|(at, pool)| {
+                scope.part(*at) == Some(PoolPart::Leaves)
+                    && pool.build.is_some_and(|build| build < self.target && from.is_none_or(|from| from == build))
+            });
+            let (pools, builds): (BTreeSet<usize>, BTreeSet<Option<Build>>) =
+                pools.map(|(at, pool)| (at, pool.build)).unzip();
+            let until = builds.into_iter().flatten().filter_map(|build| self.pool_limits(build).1).min();
+            let others = fleet.pools.iter().enumerate();
+            let others = others.filter(|(at, _)| scope.part(*at) == Some(PoolPart::Leaves) && !pools.contains(at));
+            let others = others.map(|(_, pool)| pool.name.clone()).collect();
+            (!pools.is_empty()).then(|| InPlaceOffer {
+                row: (*row).clone(),
+                preview,
+                pools,
+                others,
+                from: self.pool_limits(self.target).0,
+                until,
+            })
+        })
     }
 
     /// The first and the last version that pools of a release can have.
@@ -211,13 +284,21 @@ impl<'a> Versions<'a> {
                 "Delete the old node pools only after every workload runs in the new one, because they are the way back."
                     .to_owned(),
             ),
-            Limit::InPlaceChange { possible } if self.moves() => {
-                let action = if *possible {
-                    "Consider it in place of a new pool; the verdicts and the order of the workloads stay the same."
-                } else {
-                    "Create a new pool and move the workloads to it, as the steps do."
+            Limit::InPlaceChange { possible, preview, from, to } if self.can_concern(*from, *to) => {
+                let action = match (possible, preview) {
+                    (true, true) => {
+                        "The steps create a new pool and do not use the preview; the section In place describes it."
+                    }
+                    (true, false) => "The steps create a new pool; the section In place describes the other way.",
+                    (false, _) => "Create a new pool and move the workloads to it, as the steps do.",
                 };
                 Comparison::new(ConstraintState::Notice, String::new(), action.to_owned())
+            }
+            Limit::PoolContainerd { from, until, .. }
+                if (is_target || row.build.is_none()) && self.moves() && !self.has_target =>
+            {
+                let new = self.new_kubelets.filter(|_| self.has_new_kubelets(*from, *until))?;
+                Comparison::met(format!(": the new pool has Kubernetes {new}"))
             }
             Limit::OneReleasePerPool {} if self.moves() => {
                 Comparison::met(": the steps use a pool for each release".to_owned())
@@ -235,6 +316,12 @@ impl<'a> Versions<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Whether a pool changes from one of these builds to the other.
+    fn can_concern(&self, from: Option<Build>, to: Option<Build>) -> bool {
+        let leaves = self.leaving.iter().any(|pool| from.is_none_or(|from| pool.build == from));
+        leaves && to.is_none_or(|to| to == self.target)
     }
 
     /// Whether anything moves.
@@ -469,7 +556,7 @@ fn oldest_of<'p, 'a: 'p>(pools: impl Iterator<Item = &'p OldPool<'a>>) -> Option
 }
 
 /// The versions of the kubelets of a pool.
-fn kubelets_of<'f>(fleet: &'f Fleet<'_>, pool: &'f FleetPool) -> impl Iterator<Item = MinorVersion> + 'f {
+pub(crate) fn kubelets_of<'f>(fleet: &'f Fleet<'_>, pool: &'f FleetPool) -> impl Iterator<Item = MinorVersion> + 'f {
     fleet.nodes_of(pool).filter_map(|node| MinorVersion::of(&node.record?.kubelet))
 }
 

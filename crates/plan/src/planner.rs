@@ -31,6 +31,12 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
     let needs = &object_changes;
     let steps = steps::steps(&mut moves, StepInput { checked: &checked, fleet, inventory, scope, needs, context });
     edits::set_step(&mut object_changes, &steps);
+    let in_place = checked.in_place.as_ref().filter(|_| !steps.is_empty()).map(|offer| {
+        let scope = &MoveScope::in_place(fleet, inventory, context, &offer.pools);
+        let (changed, _) = workload_moves(inventory, fleet, scope, context);
+        let input = StepInput { checked: &checked, fleet, inventory, scope, needs: &[], context };
+        steps::in_place(offer, &changed, input)
+    });
     let mut calendar = calendar::calendar(&moves, context.today);
     calendar::add_kubernetes_dates(&mut calendar, fleet, scope, context);
     let changes = changes::changes(&moves, &checked, fleet, scope, context);
@@ -44,7 +50,7 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
     let unknown_moves = moves.iter().filter(|one| one.report.move_not_known).count();
     let mut workloads: Vec<_> = moves.into_iter().map(|one| one.report).collect();
     workloads.sort_by(|a, b| (a.step.is_none(), a.step, &a.object).cmp(&(b.step.is_none(), b.step, &b.object)));
-    let summary = summary::summary(&SummaryInput {
+    let mut summary = summary::summary(&SummaryInput {
         coverage: &coverage,
         fleet,
         scope,
@@ -56,6 +62,7 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
         steps: &steps,
         calendar: &calendar,
     });
+    summary.extend(context.facts.age(&FactsTable::ALL, context.today).map(|age| age.sentence()));
     PlanReport {
         schema: SCHEMA.to_owned(),
         header: Header {
@@ -74,6 +81,7 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
         pools,
         constraints: checked.constraints,
         steps,
+        in_place,
         workloads,
         objects: object_changes,
         changes,
@@ -132,7 +140,9 @@ fn workload_moves(
         edits::edit(&mut one, &view, &live, inventory, scope);
         moves.push(one);
     }
-    edits::leave_behind(&mut moves, scope);
+    if !scope.in_place {
+        edits::leave_behind(&mut moves, scope);
+    }
     (moves, undecided)
 }
 

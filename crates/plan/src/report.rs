@@ -35,6 +35,9 @@ pub struct PlanReport {
     pub constraints: Vec<Constraint>,
     /// What to do, in order.
     pub steps: Vec<Step>,
+    /// The other way, if the provider offers it: old pools change their Windows release in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_place: Option<InPlaceChange>,
     /// The Windows workloads, by step, namespace, kind and name.
     pub workloads: Vec<PlannedWorkload>,
     /// Objects without pods that change: RuntimeClasses.
@@ -176,6 +179,63 @@ pub struct Step {
     pub back: Vec<PlanCommand>,
 }
 
+/// How the provider changes the Windows release of old pools in place. The steps of the plan do not do it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InPlaceChange {
+    /// Whether the provider offers it as a preview only.
+    pub preview: bool,
+    /// What the provider offers.
+    pub what: String,
+    /// Where it is published.
+    pub source: String,
+    /// The day of the source.
+    pub as_of: Date,
+    /// The pools that can change.
+    pub pools: Vec<String>,
+    /// The other pools that leave: only the steps of the plan are for them.
+    pub others: Vec<String>,
+    /// What differs from the steps of the plan.
+    pub differs: Vec<String>,
+    /// What must hold before.
+    pub gates: Vec<InPlaceGate>,
+    /// What to do, in order, numbered from 1.
+    pub steps: Vec<Step>,
+    /// The workloads of which something must change before.
+    pub workloads: Vec<InPlaceWorkload>,
+}
+
+/// What must hold before pools change in place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InPlaceGate {
+    /// What was found.
+    pub what: String,
+    /// Whether it is met.
+    pub state: ConstraintState,
+    /// What to do about it. Empty if it is met.
+    pub action: String,
+}
+
+/// A workload of which something must change before its pool changes in place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InPlaceWorkload {
+    /// Its name.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// Whether nodes of the target run its images; one that does not run as it is needs images that run on both releases.
+    pub verdict: Verdict,
+    /// The fields that place its pods, field by field.
+    pub edits: Vec<FieldEdit>,
+    /// How the change is made, if not with commands. Empty otherwise.
+    pub instead: String,
+    /// The commands that change it.
+    pub commands: Vec<PlanCommand>,
+    /// How to go back.
+    pub back: Vec<PlanCommand>,
+}
+
 /// What kind of step it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -200,6 +260,10 @@ pub enum StepKind {
     RemovePools,
     /// Remove the taint of the new pool.
     OpenPool,
+    /// Change workloads so that they run on both releases, before a pool changes in place.
+    PrepareWorkloads,
+    /// Change old pools in place.
+    ChangePools,
 }
 
 /// What pods need of a pool.

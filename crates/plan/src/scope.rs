@@ -30,6 +30,8 @@ pub(crate) struct MoveScope {
     pub(crate) pods_known: bool,
     /// Where workloads move; never empty.
     pub(crate) new_pools: Vec<NewPool>,
+    /// Whether these are the pools that leave, changed in place.
+    pub(crate) in_place: bool,
     /// The builds that leave, oldest first.
     pub(crate) leaving_builds: BTreeSet<Build>,
     /// The values that Windows nodes have of the labels that name a pool or a release.
@@ -115,6 +117,7 @@ impl MoveScope {
             taint,
             pods_known: inventory.counts.contains_key("pods"),
             new_pools: Vec::new(),
+            in_place: false,
             leaving_builds: BTreeSet::new(),
             pins: PinValues::default(),
             parts,
@@ -122,6 +125,42 @@ impl MoveScope {
         };
         scope.read_pins(fleet);
         scope.new_pools = scope.find_new_pools(fleet, inventory);
+        scope
+    }
+
+    /// The same move, in which only these pools leave, and each of them is its own new pool: with its name and taints, and
+    /// with nodes of the target.
+    pub(crate) fn in_place(
+        fleet: &Fleet<'_>,
+        inventory: &Inventory,
+        context: PlanContext<'_>,
+        pools: &BTreeSet<usize>,
+    ) -> Self {
+        let mut scope = Self::new(fleet, inventory, context);
+        scope.in_place = true;
+        for (at, part) in scope.parts.iter_mut().enumerate() {
+            if *part == Some(PoolPart::Leaves) && !pools.contains(&at) {
+                *part = Some(PoolPart::Stays);
+            }
+        }
+        scope.leaving_builds.clear();
+        scope.pins = PinValues::default();
+        scope.read_pins(fleet);
+        let selected = &selected(inventory);
+        let changed = |at: &usize| {
+            let pool = fleet.pools.get(*at)?;
+            let (labels, taints) = Self::common(fleet, pool, selected);
+            let node = scope.proposed_node(&pool.name, labels, taints);
+            let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+            for node in fleet.nodes_of(pool) {
+                let kept = |key: &str| selected.contains(key) && pin_label(key).is_none();
+                for (key, value) in node.node.labels.iter().filter(|(key, _)| kept(key)) {
+                    values.entry(key.to_owned()).or_default().insert(value.to_owned());
+                }
+            }
+            Some(NewPool { name: pool.name.clone(), existing: None, replaces: vec![*at], node, values })
+        };
+        scope.new_pools = pools.iter().filter_map(changed).collect();
         scope
     }
 

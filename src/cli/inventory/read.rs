@@ -1,5 +1,6 @@
 //! Reads a cluster or dumps into an inventory, with policies and facts.
 
+use std::io;
 use std::path::Path;
 
 use anyhow::ensure;
@@ -8,6 +9,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use mullion_engine::model::text::list_first;
 use mullion_policy::PolicySet;
+use mullion_survey::facts::FactsTable;
 use mullion_survey::report::Source;
 use mullion_survey::{Facts, Inventory, InventoryReader};
 
@@ -17,6 +19,7 @@ use crate::cli::inventory::saved::SavedInventory;
 use crate::cli::inventory::{InventoryArgs, dumps, live};
 use crate::cli::io_handles::Io;
 use crate::cli::policy_files::PolicySelection;
+use crate::report::ReportFormat;
 
 /// The result of reading.
 pub(crate) struct ClusterInput {
@@ -33,6 +36,16 @@ pub(crate) struct ClusterInput {
     pub(crate) today: Date,
     /// The number of inputs and objects that could not be read; they are reported.
     pub(crate) unreadable: usize,
+}
+
+impl ClusterInput {
+    /// Prints on stderr how old these tables are. For a format that has only rows; the others have it in their summary.
+    pub(crate) fn print_age(&self, tables: &[FactsTable], format: ReportFormat, io: &mut Io<'_>) -> io::Result<()> {
+        match self.facts.age(tables, self.today).filter(|_| format == ReportFormat::Csv) {
+            Some(age) => io.eprintln(age.sentence()),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The maximum number of inputs that the report lists.

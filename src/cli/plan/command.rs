@@ -8,6 +8,7 @@ use mullion_engine::model::text::list_with;
 use mullion_engine::model::windows::{Build, known_host_builds, release_name};
 use mullion_plan::report::{ConstraintState, PlanReport, Verdict};
 use mullion_plan::{PlanContext, plan};
+use mullion_survey::facts::FactsTable;
 
 use crate::cli::inventory;
 use crate::cli::inventory::InventoryArgs;
@@ -162,6 +163,7 @@ pub(crate) fn run(args: &PlanArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let width = io.width.unwrap_or(RenderOptions::default().width);
     let options = RenderOptions { details: args.details, colour: io.colour_stdout, width };
     write(&report, args.output, options, io.stdout)?;
+    read.print_age(&FactsTable::ALL, args.output, io)?;
     let mut unwritten = 0;
     if let Some(directory) = &args.write {
         unwritten = write_files(&report, directory, args.include_guesses, io)?;

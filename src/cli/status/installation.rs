@@ -4,7 +4,10 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use mullion_engine::model::text::{list, list_with};
+use mullion_survey::Facts;
+use mullion_survey::facts::FactsTable;
 
 use crate::cli::status::check::{Section, StatusCheck};
 use crate::cli::status::facts::{DeploymentFacts, LeaseFacts, MAX_RENEWAL_AGE, PodFacts, StatusFacts, age};
@@ -20,6 +23,7 @@ pub(crate) fn checks(facts: &StatusFacts, now: Timestamp) -> Vec<StatusCheck> {
     }
     checks.extend(["controller", "webhook"].map(|component| running(facts, component)));
     checks.push(versions(facts, now));
+    checks.extend(tables_age(&Facts::built_in(), now));
     checks.push(leader(facts, now));
     checks.push(reporting(facts, now));
     checks
@@ -95,6 +99,15 @@ fn versions(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
         return StatusCheck::notice(SECTION, name, message, format!("use mullion {version} with this cluster"));
     }
     StatusCheck::good(SECTION, name, format!("controller, webhook and this command are {version}"))
+}
+
+/// That the tables of facts of this version are old. Webhook and controller of the same version have the same tables.
+fn tables_age(facts: &Facts, now: Timestamp) -> Option<StatusCheck> {
+    let age = facts.age(&FactsTable::ALL, now.to_zoned(TimeZone::UTC).date())?;
+    let message = format!("of mullion {}, {age}", env!("CARGO_PKG_VERSION"));
+    let next =
+        "use a newer version of Mullion; mullion survey and mullion plan also read newer tables with --facts FILE";
+    Some(StatusCheck::notice(SECTION, "tables-age", message, next))
 }
 
 /// The tag of a pod's image without a leading `v`, if it begins like a version.
@@ -225,6 +238,22 @@ mod tests {
         let mut nothing = with_state(|state| state.report = None);
         (nothing.pods, nothing.deployments) = (Ok(Vec::new()), Ok(Vec::new()));
         expect(&nothing, "versions", Unknown, "the version of the controller");
+    }
+
+    /// From 90 days on, and not for a clock before the day of the tables.
+    #[test]
+    fn old_tables_are_a_notice() {
+        let facts = Facts::parse("t", "schema: mullion.dev/facts/v1\nchecked: 2026-03-01\ndates: []\n").unwrap();
+        let at = |day: &str| tables_age(&facts, format!("{day}T23:59:59Z").parse().unwrap());
+        for day in ["2025-01-01", "2026-03-01", "2026-05-29"] {
+            assert_eq!(at(day), None, "{day}");
+        }
+        let check = at("2026-05-30").unwrap();
+        assert_eq!((check.result, check.result.needs_a_person()), (Notice, false));
+        assert!(
+            check.message.ends_with(", the table dates was last compared with the sources on 2026-03-01, 90 days ago")
+        );
+        assert!(at("2026-05-31").unwrap().message.contains("91 days ago") && !check.next.is_empty());
     }
 
     #[test]

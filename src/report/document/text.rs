@@ -19,7 +19,8 @@ use crate::report::table;
 /// What is shown without details: objects of one thing and rows of a group, rows of a table, parts and commands.
 const FEW: usize = 3;
 const ROWS: usize = 8;
-const PARTS: usize = 12;
+/// A plan has at most 11 steps.
+const PARTS: usize = 11;
 
 /// The longest cell of a table, and the longest name of a row, in characters.
 const CELL: usize = 28;

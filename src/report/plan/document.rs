@@ -1,18 +1,19 @@
 //! The document of a plan: the answer, what limits the move, the steps, what each workload needs, what comes later.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use mullion_engine::model::text::{counted, thousands, upper_first};
+use mullion_engine::model::text::{counted, list_first, thousands, upper_first};
 use mullion_plan::report::{
-    BehaviorChange, CalendarEntry, ConstraintState, FieldEdit, PlanCommand, PlanReport, PlannedContainer,
-    PlannedWorkload, Step, Verdict,
+    BehaviorChange, CalendarEntry, ConstraintState, FieldEdit, InPlaceChange, InPlaceWorkload, PlanCommand, PlanReport,
+    PlannedContainer, PlannedWorkload, Step, Verdict,
 };
 use mullion_survey::Statement;
+use mullion_survey::report::ObjectRef;
 use serde_json::Value;
 
 use crate::report::document::{
-    Block, Cell, CommandBlock, Document, Inline, Picture, ReportSection, Subsection, Table, TableBuilder, Text, Tile,
-    Tone, code, name,
+    Block, Cell, CommandBlock, Document, Inline, Picture, ReportSection, Shown, Subsection, Table, TableBuilder, Text,
+    Tile, Tone, code, name,
 };
 use crate::report::inventory_sections::{coverage, day, ends, object, objects, tile, unknown};
 use crate::report::inventory_text::{distance, known_from, pods_text};
@@ -24,7 +25,7 @@ use crate::report::plan::words::{
     verdicts, verdicts_by_step, work_step, work_text,
 };
 
-// The limits of bytes of all tables together are 8.2 MB; of all other texts 1.1 MB.
+// The limits of bytes of all tables together are 8.6 MB; of all other texts 1.1 MB.
 
 /// The document of the plan.
 pub(super) fn document(report: &PlanReport) -> Document<'_> {
@@ -37,6 +38,8 @@ pub(super) fn document(report: &PlanReport) -> Document<'_> {
         constraints(report),
         gate_section(report),
         steps(report),
+        in_place(report),
+        in_place_steps(report),
         work_list(report),
         changes(report),
         edits(report),
@@ -201,6 +204,76 @@ fn step_blocks<'r>(step: &Step, counts: VerdictCounts) -> Vec<Block<'r>> {
     blocks
 }
 
+/// The most pools that a line names.
+const MAX_POOLS: usize = 20;
+
+/// The other way of the move.
+fn in_place(report: &PlanReport) -> Option<ReportSection<'_>> {
+    let change = report.in_place.as_ref()?;
+    let by_default = if change.preview {
+        "This way is in preview, so the steps above are the default, also of scripts. The section Steps in place has its commands; text and Markdown have that section with `--details`."
+    } else {
+        "The steps above are the default, also of scripts. The section Steps in place has the commands of this way; text and Markdown have that section with `--details`."
+    };
+    let facts = vec![
+        ("Offer", Text::plain(&change.what)),
+        ("Source", Text::plain(format!("{}, as of {}", change.source, change.as_of))),
+        ("Pools", Text::plain(list_first(&change.pools, MAX_POOLS))),
+    ];
+    let gates = TableBuilder::new("inplacegates", "gate", &change.gates)
+        .text("State", |gate| state_tag(gate.state))
+        .prose("What was found", |gate| &gate.what)
+        .wide("What to do before", |gate| &gate.action)
+        .at_most(200, 100_000)
+        .build();
+    let blocks = vec![
+        Block::paragraph(by_default),
+        Block::Facts(facts),
+        Block::Bullets(change.differs.iter().map(Text::from).collect()),
+        Block::Table(gates),
+    ];
+    Some(ReportSection::new("inplace", "In place", blocks).counted(change.pools.len(), "pool"))
+}
+
+/// The commands of the other way. Text and Markdown have them with details only.
+fn in_place_steps(report: &PlanReport) -> Option<ReportSection<'_>> {
+    let change = report.in_place.as_ref()?;
+    let step = |step: &Step| {
+        let heading = format!("Change in place, step {}: {}", step.number, step.title);
+        Subsection::new(Text::plain(heading), step_blocks(step, VerdictCounts::default()))
+            .at(format!("inplacestep-{}", step.number))
+    };
+    let mut blocks = vec![Block::Subsections("step", change.steps.iter().map(step).collect())];
+    if !change.workloads.is_empty() {
+        blocks.push(Block::Subsections("part", vec![in_place_workloads(change)]));
+    }
+    let section = ReportSection::new("inplacesteps", "Steps in place", blocks);
+    Some(section.counted(change.steps.len(), "").shown(Shown::Details))
+}
+
+/// What must change of workloads before their pool does.
+fn in_place_workloads(change: &InPlaceChange) -> Subsection<'_> {
+    let all = change.steps.iter().flat_map(|step| step.commands.iter().chain(&step.back));
+    let printed: HashSet<&str> = all.map(|command| command.run.as_str()).collect();
+    let how = move |workload: &InPlaceWorkload| {
+        Cell::from(&workload.instead).commands(commands("Run", &workload.commands, &printed)).commands(commands(
+            "To go back, run",
+            &workload.back,
+            &printed,
+        ))
+    };
+    let table = TableBuilder::new("inplaceworkloads", "workload", &change.workloads)
+        .text("Workload", |workload| object(&workload.object))
+        .choice("Images", |workload| verdict_tag(workload.verdict))
+        .prose("Fields", |workload| workload.edits.iter().fold(Cell::default(), edit_lines))
+        .in_details()
+        .wide("How", how)
+        .filtered()
+        .with_commands()
+        .at_most(500, 300_000);
+    Subsection::new("Workloads to change before", vec![Block::Table(table.build())]).at("inplaceworkloads-part")
+}
+
 fn work_list(report: &PlanReport) -> Option<ReportSection<'_>> {
     let all = &report.workloads;
     if all.is_empty() {
@@ -226,6 +299,8 @@ pub(super) fn container_table<'r>(
 ) -> Table<'r> {
     let rows = workloads.flat_map(|workload| workload.containers.iter().map(move |one| (workload, one)));
     let deadline = |workload: &'r PlannedWorkload| workload.deadline.as_ref();
+    let before = report.in_place.iter().flat_map(|change| &change.workloads);
+    let before: HashMap<&ObjectRef, &InPlaceWorkload> = before.map(|one| (&one.object, one)).collect();
     let proposal = |one: &'r PlannedContainer| one.proposal.as_ref();
     TableBuilder::new("worklist", "container", rows)
         .choice("Namespace", |(workload, _)| Text::plain(&workload.object.namespace))
@@ -277,12 +352,22 @@ pub(super) fn container_table<'r>(
         .csv("dateWhat", move |(workload, _)| deadline(workload).map(|one| one.what.clone()).unwrap_or_default())
         .csv("dateSource", move |(workload, _)| deadline(workload).map(|one| one.source.clone()).unwrap_or_default())
         .csv("dateAsOf", move |(workload, _)| deadline(workload).map(|one| one.as_of.to_string()).unwrap_or_default())
+        .csv("beforeInPlace", move |(workload, _)| {
+            before.get(&workload.object).copied().map(before_in_place).unwrap_or_default()
+        })
         .grouped(false, |(workload, _)| Text::plain(owner_text(workload)))
         .details(|(workload, _)| !has_work(workload, report))
         .filtered()
         .at_most(5_000, 3_200_000)
         .rest("`mullion plan -o csv` writes all of them.")
         .build()
+}
+
+/// What must change before the pool of a workload changes in place: `images`, `placement`.
+fn before_in_place(workload: &InPlaceWorkload) -> String {
+    let images = (workload.verdict != Verdict::RunsAsIs).then_some("images");
+    let placement = (!workload.edits.is_empty() || !workload.instead.is_empty()).then_some("placement");
+    images.into_iter().chain(placement).collect::<Vec<_>>().join(" ")
 }
 
 fn image_cell(container: &PlannedContainer) -> Cell {

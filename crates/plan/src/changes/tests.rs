@@ -61,6 +61,7 @@ fn every_row_has_its_condition() {
     );
     let runtime_17 = [TestPool { runtime: "containerd://1.7.20", ..OLD_19 }];
     let to = |end| Move { end: Some(end), ..NOWHERE };
+    let gke = |end| Move { provider: "GKE", target: 20348, ..to(end) };
     // Row, the move with it, the use, whether the image moves, and a move without it.
     let cases: &[(&str, Move<'_>, Option<Use>, bool, Move<'_>)] = &[
         ("tls-1.3-enabled", to_22, None, true, from_22),
@@ -95,6 +96,7 @@ fn every_row_has_its_condition() {
             Move { pools: &runtime_17, ..NOWHERE },
         ),
         ("index-entry-of-newer-host", to_25, None, false, Move { pools: &runtime_17, ..NOWHERE }),
+        ("gke-containerd-2.0", gke("1.35"), None, false, gke("1.34")),
         ("kubernetes-1.31-memory-eviction", to("1.31"), None, false, to("1.30")),
         ("kubernetes-1.31-run-as-user", to("1.31"), Some(Use::RunAsUser), false, to("1.30")),
         ("kubernetes-1.33-direct-server-return", to("1.33"), None, false, to("1.32")),
@@ -102,6 +104,9 @@ fn every_row_has_its_condition() {
         ("kubernetes-1.34-graceful-shutdown", to("1.34"), None, false, to("1.33")),
         ("kubernetes-1.35-scheduling-messages", to("1.35"), None, false, to("1.34")),
         ("kubernetes-1.36-pod-resize", to("1.36"), None, false, to("1.35")),
+        ("kubernetes-1.37-csi-scheduling", to("1.37"), Some(Use::PersistentVolume), false, to("1.36")),
+        ("kubernetes-1.38-file-owner", to("1.38"), None, false, to("1.37")),
+        ("kubernetes-1.38-cpu-and-memory-affinity", to("1.38"), None, false, to("1.37")),
     ];
     let rebuilt = |fleet: Move<'_>, uses: &[Use]| {
         let build = fleet.pools.first().unwrap().windows.split('.').next().unwrap();

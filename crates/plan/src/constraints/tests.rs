@@ -103,7 +103,7 @@ fn aks() {
                 ),
                 (
                     Notice,
-                    "AKS cannot change the Windows release of a node pool in place yet; it is planned, with 2026-11 as an estimate.",
+                    "AKS cannot change a node pool of Windows Server 2019 to another release in place.",
                     "Create a new pool",
                 ),
                 (Met, "An AKS node pool has one Windows release: the steps use a pool for each release.", ""),
@@ -508,9 +508,54 @@ fn limits_of_a_file() {
             "MetByStep Acme limits this: the cluster has 1.33. Upgrade the control plane to 1.37 before you create the new pool.",
             "Notice Acme limits this. Create the new pool before 2027-01-01, or move to a newer release with --to.",
             "Met Acme limits this: pool w has 1.31, so the control plane can be at most 1.33 now. ",
-            "Notice Acme limits this. Consider it in place of a new pool; the verdicts and the order of the workloads stay the same.",
+            "Notice Acme limits this. The steps create a new pool; the section In place describes the other way.",
         ]
     );
+    assert!(found.in_place.is_some_and(|offer| !offer.preview && offer.pools.len() == 1));
+}
+
+/// Which pools can change in place, and with which versions.
+#[test]
+fn pools_that_change_in_place() {
+    let offer = |provider: &str, target: u32, pools: &[TestPool<'_>]| {
+        let found = checked(&Case { provider, pools, target, ..CASE });
+        let offer = found.in_place?;
+        let version = |version: Option<MinorVersion>| version.map(|version| version.to_string()).unwrap_or_default();
+        let pools: Vec<usize> = offer.pools.into_iter().collect();
+        Some((offer.preview, pools, offer.others, version(offer.from), version(offer.until)))
+    };
+    let (w19, w22, w25) =
+        (pool("w19", "17763.1", "v1.32.1"), pool("w22", "20348.1", "v1.32.1"), pool("w25", "26100.1", "v1.32.1"));
+    let range = || ("1.32".to_owned(), "1.36".to_owned());
+    let (from, until) = range();
+    assert_eq!(offer("AKS", 26100, &[w22]), Some((true, vec![0], Vec::new(), from, until)));
+    let (from, until) = range();
+    assert_eq!(offer("AKS", 26100, &[w19, w22, w25]), Some((true, vec![1], vec!["w19".to_owned()], from, until)));
+    for (provider, target, pools) in
+        [("AKS", 26100, &[w19][..]), ("AKS", 20348, &[w19]), ("AKS", 26100, &[w25]), ("EKS", 26100, &[w22])]
+    {
+        assert_eq!(offer(provider, target, pools), None, "{provider} {target}");
+    }
+    let case = Case { pools: &[w22], ..CASE };
+    let notice = checked(&case).constraints.into_iter().find(|one| one.what.contains("in place")).unwrap();
+    assert!(notice.what.contains("in preview") && notice.action.contains("do not use the preview"), "{notice:?}");
+}
+
+/// The containerd of a pool that does not exist yet is that of a row for its release and version.
+#[test]
+fn containerd_of_new_pools() {
+    let containerd = |case: Case<'_>| checked(&case).containerd.map(|version| version.to_string());
+    let w19: &[TestPool<'_>] = &[pool("w19", "17763.1", "v1.32.1")];
+    let gke = |end| Case { provider: "GKE", target: 20348, end: Some(end), pools: w19, ..CASE };
+    assert_eq!(containerd(gke("1.34")).as_deref(), Some("1.7"));
+    assert_eq!(containerd(gke("1.35")).as_deref(), Some("2.0"));
+    let aks = |target| Case { target, pools: w19, ..CASE };
+    assert_eq!(containerd(aks(26100)).as_deref(), Some("2.0"));
+    assert_eq!(containerd(aks(20348)), None);
+    assert_eq!(containerd(Case { provider: "EKS", ..aks(26100) }), None);
+    let met = checked(&gke("1.36")).constraints.into_iter().find(|one| one.what.contains("containerd")).unwrap();
+    assert_eq!(met.state, Met);
+    assert!(met.what.ends_with("another version cannot be chosen: the new pool has Kubernetes 1.36."), "{}", met.what);
 }
 
 /// A release that ends, or an old kubelet, forces the order. A newer version that somebody wishes does not.

@@ -64,7 +64,7 @@ pub(crate) fn edit(
     let is_daemon_set = one.is_daemon_set();
     let (pool, reach) = if one.moves {
         let Some(pool) = scope.new_pool(one.homes.iter().copied()) else { return };
-        (pool, if is_daemon_set { Reach::BothPools } else { Reach::NewPool })
+        (pool, if is_daemon_set || scope.in_place { Reach::BothPools } else { Reach::NewPool })
     } else {
         let Some(pool) = scope.closed_pool(&one.homes).filter(|_| has_template(view.kind)) else { return };
         (pool, Reach::Present)
@@ -95,6 +95,10 @@ pub(crate) fn edit(
         return;
     }
     let class = spec.text(RUNTIME_CLASS).map(|name| class_change(name, inventory, scope, pool)).unwrap_or_default();
+    if let (true, Some(old), Some(_)) = (scope.in_place, spec.text(RUNTIME_CLASS), &class.name) {
+        one.report.instead = context.class_of_old_release(old);
+        return;
+    }
     if let (Reach::BothPools, Some(name)) = (reach, &class.name) {
         one.report.instead = context.second_daemon_set_of_class(name);
         one.needs.extend(class.need);
@@ -106,7 +110,8 @@ pub(crate) fn edit(
         spec.set(RUNTIME_CLASS, Some(name.as_str().into()), &class.why);
     }
     let result = placement.edit(&mut spec, class.class.as_ref(), &view.constraints);
-    let open = edit_images(one, &mut spec, reach);
+    // A pool that changes in place has nodes of both releases for a while, so its images are changed before.
+    let open = if scope.in_place { Vec::new() } else { edit_images(one, &mut spec, reach) };
     let enters_early = one.tolerates_everything && placement.admits(before, old_class);
     one.is_held = result.unmet.is_none()
         && enters_early
@@ -187,7 +192,7 @@ impl EditContext<'_> {
             return;
         }
         if is_empty {
-            if !is_daemon_set && report.pods > Some(0) {
+            if !is_daemon_set && report.pods > Some(0) && !self.scope.in_place {
                 "Nothing is left to change: its fields require the new pool. Delete its pods that are still in the old pools."
                     .clone_into(&mut report.instead);
             }
@@ -360,6 +365,14 @@ impl EditContext<'_> {
             "It must run in the old and in the new pools until all workloads have moved, and its RuntimeClass is for nodes that \
              leave. Create a second DaemonSet for {} with RuntimeClass {class}. `mullion rules MUL507` has an example.",
             self.scope.release
+        )
+    }
+
+    fn class_of_old_release(self, class: &str) -> String {
+        format!(
+            "Its RuntimeClass {class} is for nodes of the old release, and after the change there are none. Before the change, use a \
+             RuntimeClass that selects no release, or remove runtimeClassName, in {}.",
+            self.view.managed_by.as_ref().map_or("its template", |manager| manager.change.as_str())
         )
     }
 

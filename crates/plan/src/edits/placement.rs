@@ -90,7 +90,10 @@ impl Placement<'_> {
                 format!("Nothing else keeps the pods off the old pools. Every node of {} has it.", self.scope.release);
             spec.select(WINDOWS_BUILD_LABEL, Some(&build), &why);
         }
-        self.edit_tolerations(spec, class, constraints);
+        // The taints of a pool that changes in place stay.
+        if !self.scope.in_place {
+            self.edit_tolerations(spec, class, constraints);
+        }
         result.missing.sort_unstable();
         result.missing.dedup();
         let is_twice = result.missing.windows(2).any(|pair| matches!(pair, [a, b] if a.0 == b.0));
@@ -108,6 +111,10 @@ impl Placement<'_> {
 
     fn edit_selector(self, spec: &mut PodSpec<'_>, result: &mut PlacementResult) {
         for (key, value) in spec.pairs(SELECTOR) {
+            // The nodes of a pool that changes in place keep their names.
+            if key == HOST_NAME && self.scope.in_place {
+                continue;
+            }
             if key == HOST_NAME {
                 if self.reach == Reach::NewPool {
                     spec.select(
@@ -130,10 +137,20 @@ impl Placement<'_> {
                 (Some(model), Reach::NewPool) => spec.select(&key, Some(model), &self.why_pin(pin)),
                 (None, _) => spec.select(&key, None, "The nodes of the new pool do not have this label."),
                 (Some(model), _) => {
-                    spec.select(&key, None, "It keeps the pods off the new pool; the affinity names both.");
-                    widen(spec, pin, &value, model);
+                    let off = if self.scope.in_place { "nodes of the new release" } else { "the new pool" };
+                    spec.select(&key, None, &format!("It keeps the pods off {off}; the affinity names both."));
+                    widen(spec, pin, &[value.as_str(), model], self.why_both());
                 }
             }
+        }
+    }
+
+    /// Why pods must be able to run on old and new nodes.
+    fn why_both(self) -> &'static str {
+        if self.scope.in_place {
+            "While the pool changes, the pods must run on nodes of both releases."
+        } else {
+            "The pods must run in the old and in the new pools until all workloads have moved."
         }
     }
 
@@ -191,9 +208,7 @@ impl Placement<'_> {
         let old = terms.get(term.index).map(expressions).unwrap_or_default();
         let why = match self.reach {
             Reach::NewPool => format!("It names a pool or release that leaves, or excludes {}.", self.scope.release),
-            Reach::BothPools | Reach::Present => {
-                "The pods must run in the old and in the new pools until all workloads have moved.".to_owned()
-            }
+            Reach::BothPools | Reach::Present => self.why_both().to_owned(),
         };
         if term.values_only {
             for (index, (old, new)) in old.iter().zip(&term.expressions).enumerate() {
@@ -387,10 +402,9 @@ fn matches(spec: &Value, class: Option<&RuntimeClass>, holds: impl Fn(&Requireme
         && terms.is_none_or(|terms| terms.iter().any(term_holds))
 }
 
-/// Requires one of two values in every term.
-fn widen(spec: &mut PodSpec<'_>, label: &str, old: &str, new: &str) {
-    let expression = json!({"key": label, "operator": "In", "values": [old, new]});
-    let why = "The pods must run in the old and in the new pools until all workloads have moved.";
+/// Requires one of these values in every term.
+fn widen(spec: &mut PodSpec<'_>, label: &str, values: &[&str], why: &str) {
+    let expression = json!({"key": label, "operator": "In", "values": values});
     let terms = spec.items(TERMS).len();
     if terms == 0 {
         let required = json!({"nodeSelectorTerms": [{"matchExpressions": [expression]}]});

@@ -251,10 +251,11 @@ pub(crate) fn provider_rows(step: ProviderStep, input: StepInput<'_>) -> Vec<&Co
 fn effect(row: &CommandRow) -> CommandEffect {
     match row.step {
         _ if row.by_hand => CommandEffect::ByHand,
-        // An upgrade of a pool drains its nodes, and no version can go back.
-        ProviderStep::UpgradeControlPlane | ProviderStep::UpgradePool | ProviderStep::RemovePool => {
-            CommandEffect::Destroys
-        }
+        // An upgrade of a pool drains its nodes, as a change in place does, and no version can go back.
+        ProviderStep::UpgradeControlPlane
+        | ProviderStep::UpgradePool
+        | ProviderStep::RemovePool
+        | ProviderStep::ChangePool => CommandEffect::Destroys,
         ProviderStep::AddPool | ProviderStep::ClosePool | ProviderStep::OpenPool => CommandEffect::Changes,
     }
 }

@@ -3,12 +3,15 @@
 //! ```text
 //! control plane → new pool, closed → gate → waves of workloads → old pools removed → new pool open → control plane
 //! ```
+//!
+//! `in_place()` is the other way, which some providers offer: old pools change their release in place.
 
 mod capacity;
 mod commands;
 mod control_plane;
 mod disruptions;
 mod gate;
+mod in_place;
 mod pools;
 mod step_input;
 mod step_list;
@@ -16,5 +19,6 @@ mod step_list;
 mod tests;
 mod waves;
 
+pub(crate) use in_place::in_place;
 pub(crate) use step_input::StepInput;
 pub(crate) use step_list::steps;

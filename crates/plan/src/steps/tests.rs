@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::constraints::CheckedConstraints;
-use crate::report::{Step, StepKind, Verdict};
+use crate::report::{ConstraintState, Step, StepKind, Verdict};
 use crate::test_fleet::{TestPlan, budget, node, workload};
 use mullion_survey::facts::constraints::{ConstraintRow, Limit};
 
@@ -937,4 +937,155 @@ fn runtime_classes_that_nobody_uses_are_deleted_last() {
     objects.extend(with_class("DaemonSet", "agent"));
     let (steps, _) = TestPlan::new(objects).steps();
     assert!(!says(of(&steps, StepKind::OpenPool), "RuntimeClass"), "{steps:?}");
+}
+
+/// A pool of Windows Server 2022 of AKS, with workloads that run as they are.
+fn in_place_fleet() -> Vec<Value> {
+    let sku = |mut node: Value, sku: &str| {
+        node["metadata"]["labels"]["kubernetes.azure.com/os-sku"] = sku.into();
+        node
+    };
+    let mut objects =
+        vec![sku(aks("w22-1", "win22", 20348), "Windows2022"), sku(aks("w22-2", "win22", 20348), "Windows2022")];
+    for (kind, name) in [("Deployment", "free"), ("Deployment", "pinned"), ("DaemonSet", "agent")] {
+        let mut one = workload(kind, name, 2, "w22-1");
+        for object in &mut one {
+            let spec =
+                if object["kind"] == "Pod" { &mut object["spec"] } else { &mut object["spec"]["template"]["spec"] };
+            spec["containers"][0]["image"] = "mcr.microsoft.com/windows/nanoserver:ltsc2022".into();
+            if name != "free" {
+                spec["nodeSelector"]["kubernetes.azure.com/os-sku"] = "Windows2022".into();
+                spec["nodeSelector"]["agentpool"] = "win22".into();
+            }
+        }
+        objects.extend(one);
+    }
+    objects
+}
+
+fn planned(objects: Vec<Value>, change: impl FnOnce(&mut TestPlan)) -> crate::PlanReport {
+    let mut plan = TestPlan::new(objects);
+    change(&mut plan);
+    let inventory = plan.inventory();
+    crate::plan(&inventory, plan.context())
+}
+
+/// The steps stay those with a new pool; the other way has its own edits, which fit both releases, and its own command.
+#[test]
+fn a_pool_that_can_change_in_place() {
+    let report = planned(in_place_fleet(), |_| {});
+    assert_eq!(of(&report.steps, StepKind::NewPool).title, "Create pool win25 with a taint that keeps it closed");
+    let way = report.in_place.unwrap();
+    assert!(way.preview && way.what.contains("in preview") && way.pools == ["win22"] && way.others.is_empty());
+    assert_eq!(kinds(&way.steps), [StepKind::PrepareWorkloads, StepKind::ChangePools]);
+    let names: Vec<&str> = way.workloads.iter().map(|one| one.object.name.as_str()).collect();
+    assert_eq!(names, ["agent", "pinned"], "{:?}", way.workloads);
+    for one in &way.workloads {
+        let changed: Vec<(&str, String)> = one
+            .edits
+            .iter()
+            .map(|edit| (edit.path.as_str(), edit.after.as_ref().map(Value::to_string).unwrap_or_default()))
+            .collect();
+        assert_eq!(changed[0], ("spec.template.spec.nodeSelector[kubernetes.azure.com/os-sku]", String::new()));
+        assert!(changed[1].1.contains(r#"["Windows2022","Windows2025"]"#), "{changed:?}");
+        assert_eq!(changed.len(), 2, "the name of the pool and its taints stay: {changed:?}");
+        assert!(one.commands[0].run.starts_with("kubectl patch ") && one.instead.is_empty(), "{one:?}");
+    }
+    let change = &way.steps[1];
+    assert!(change.back.is_empty());
+    let own = change.commands.iter().find(|command| command.source.is_some()).unwrap();
+    assert!(own.run.ends_with("--name win22 --os-sku Windows2025 --enable-fips-image"), "{}", own.run);
+    assert_eq!(own.effect, crate::report::CommandEffect::Destroys);
+    assert!(!way.steps.iter().flat_map(|step| &step.commands).any(|command| command.run.contains("taint")));
+    let state = |part: &str| way.gates.iter().find(|gate| gate.what.contains(part)).map(|gate| gate.state).unwrap();
+    assert_eq!(
+        state("Both releases exist with Kubernetes 1.32 to 1.36; pools in this range: win22 (1.32)."),
+        ConstraintState::Met
+    );
+    assert_eq!(state("2 workloads require nodes of the old release"), ConstraintState::MetByStep);
+    assert_eq!(state("at least one node"), ConstraintState::Notice);
+    assert!(way.differs.iter().any(|one| one.contains("no way back")), "{:?}", way.differs);
+}
+
+/// What keeps a pool from changing in place.
+#[test]
+fn gates_of_a_change_in_place() {
+    let states = |report: &crate::PlanReport, part: &str| {
+        let gates = report.in_place.as_ref().unwrap().gates.iter();
+        gates.filter(|gate| gate.what.contains(part)).map(|gate| gate.state).collect::<Vec<_>>()
+    };
+    let mut objects = in_place_fleet();
+    objects.push(budget("free", "free", 0));
+    let mut old_kubelet = aks("w22-3", "old22", 20348);
+    old_kubelet["status"]["nodeInfo"]["kubeletVersion"] = "v1.31.1".into();
+    objects.push(old_kubelet);
+    let mut unread = aks("w22-4", "new22", 20348);
+    unread["status"]["nodeInfo"].as_object_mut().unwrap().remove("kubeletVersion");
+    objects.push(unread);
+    objects.push(aks("w19-1", "win19", 17763));
+    let mut other = workload("Deployment", "other", 1, "w22-2").remove(0);
+    other["spec"]["template"]["spec"]["containers"][0]["image"] =
+        "mcr.microsoft.com/windows/nanoserver:ltsc2019".into();
+    objects.push(other);
+    let mut bare = workload("Deployment", "bare", 1, "w22-1").remove(1);
+    bare["metadata"].as_object_mut().unwrap().remove("ownerReferences");
+    objects.push(bare);
+    let report = planned(objects, |_| {});
+    let way = report.in_place.as_ref().unwrap();
+    assert_eq!(way.pools.len(), 3, "{:?}", way.pools);
+    assert_eq!(way.others, ["win19"]);
+    assert!(way.differs.iter().any(|one| one.starts_with("Pool win19 cannot change in place")), "{:?}", way.differs);
+    assert_eq!(states(&report, "shop/free"), [ConstraintState::NotMet], "{:?}", way.gates);
+    assert_eq!(states(&report, "older pools: old22 (1.31)."), [ConstraintState::MetByStep]);
+    assert_eq!(states(&report, "pools whose versions were not read: new22."), [ConstraintState::Notice]);
+    assert_eq!(states(&report, "without a controller"), [ConstraintState::NotMet]);
+    assert_eq!(states(&report, "run the images of"), [ConstraintState::NotMet], "{:?}", way.gates);
+    let change = way.steps.last().unwrap();
+    let upgrade =
+        runs(change).iter().position(|run| run.contains("nodepool upgrade") && run.contains("old22")).unwrap();
+    let changed = runs(change).iter().position(|run| run.contains("--os-sku") && run.contains("old22")).unwrap();
+    assert!(upgrade < changed && runs(change)[upgrade].contains("--kubernetes-version 1.32"), "{:?}", runs(change));
+    // An end beyond the last version of the old release.
+    let report = planned_until("1.37");
+    assert_eq!(states(&report, "and the move ends at 1.37"), [ConstraintState::Notice]);
+}
+
+fn planned_until(version: &str) -> crate::PlanReport {
+    let plan = TestPlan::new(in_place_fleet());
+    let inventory = plan.inventory();
+    crate::plan(&inventory, crate::PlanContext { kubernetes: Some(version), ..plan.context() })
+}
+
+/// Without pods there is no command that drains a node, and without an offer no section.
+#[test]
+fn when_nothing_changes_in_place() {
+    let without_pods: Vec<Value> = in_place_fleet().into_iter().filter(|object| object["kind"] != "Pod").collect();
+    let way = planned(without_pods, |_| {}).in_place.unwrap();
+    let change = way.steps.last().unwrap();
+    assert!(change.commands.iter().all(|command| command.source.is_none()), "{:?}", change.commands);
+    assert!(says(change, "is not known"), "{:?}", change.why);
+    let provider = |provider| planned(in_place_fleet(), |plan| plan.provider = Some(provider)).in_place;
+    assert_eq!((provider("EKS"), provider("")), (None, None));
+    assert_eq!(planned(vec![aks("w25", "win25", 26100)], |_| {}).in_place, None);
+    let without_rows = |plan: &mut TestPlan| {
+        plan.facts.commands.retain(|row| row.step != mullion_survey::facts::commands::ProviderStep::ChangePool);
+    };
+    let way = planned(in_place_fleet(), without_rows).in_place.unwrap();
+    assert!(says(way.steps.last().unwrap(), "The table of commands has none for this step"));
+}
+
+/// A RuntimeClass of the old release fits no node afterwards.
+#[test]
+fn runtime_classes_of_a_pool_that_changes_in_place() {
+    let mut objects = in_place_fleet();
+    objects.push(json!({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "windows-2022"},
+        "handler": "runhcs-wcow-process",
+        "scheduling": {"nodeSelector": {"node.kubernetes.io/windows-build": "10.0.20348"}}}));
+    let mut classed = workload("Deployment", "classed", 1, "w22-1");
+    classed[0]["spec"]["template"]["spec"]["runtimeClassName"] = "windows-2022".into();
+    objects.extend(classed);
+    let way = planned(objects, |_| {}).in_place.unwrap();
+    let one = way.workloads.iter().find(|one| one.object.name == "classed").unwrap();
+    assert!(one.instead.starts_with("Its RuntimeClass windows-2022 is for nodes of the old release"), "{one:?}");
+    assert!(says(&way.steps[0], "No command changes these"), "{:?}", way.steps[0].why);
 }

@@ -22,7 +22,7 @@ use crate::analysis::unread::{unread_changes, unread_pods, virtual_nodes};
 use crate::analysis::workload_view::{FleetRules, ViewContext, WorkloadView};
 use crate::analysis::{daemon_sets, fragile};
 use crate::evidence::{ListEvidence, Statement};
-use crate::facts::Facts;
+use crate::facts::{Facts, SURVEY_TABLES};
 use crate::inventory::{Inventory, PodRecord};
 use crate::report::{
     Coverage, DaemonSetPools, Header, ImageBuild, NamespaceChanges, ObjectRef, PodPlacement, RuleCount, SCHEMA, Source,
@@ -91,6 +91,8 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
     unknown.extend(unread_pods(&coverage, names));
     unknown.extend(virtual_nodes(inventory));
     unknown.extend(unread_changes(&changes_evidence));
+    let mut summary = summary(&coverage, &pools, &workloads, &findings, &deadlines, today, waiting);
+    summary.extend(facts.age(&SURVEY_TABLES, today).map(|age| age.sentence()));
     SurveyReport {
         schema: SCHEMA.to_owned(),
         header: Header {
@@ -103,7 +105,7 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
             dates_as_of: facts.checked,
             redacted: false,
         },
-        summary: summary(&coverage, &pools, &workloads, &findings, &deadlines, today, waiting),
+        summary,
         coverage: coverage.clone(),
         pools,
         image_builds: image_builds(builds),

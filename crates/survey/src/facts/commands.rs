@@ -93,4 +93,6 @@ pub enum ProviderStep {
     OpenPool,
     /// Deletes an old pool.
     RemovePool,
+    /// Changes the Windows release of an old pool in place.
+    ChangePool,
 }

@@ -67,6 +67,26 @@ pub enum Limit {
     InPlaceChange {
         /// Whether it can.
         possible: bool,
+        /// Whether the provider offers it as a preview only.
+        #[serde(default)]
+        preview: bool,
+        /// The build that the pool has. Absent: any.
+        #[serde(default)]
+        from: Option<Build>,
+        /// The build that it gets. Absent: any.
+        #[serde(default)]
+        to: Option<Build>,
+    },
+    /// The minor version of containerd of new pools, with these versions of their kubelets.
+    PoolContainerd {
+        /// The version of containerd.
+        version: MinorVersion,
+        /// The first version of the kubelets.
+        #[serde(default)]
+        from: Option<MinorVersion>,
+        /// The last one.
+        #[serde(default)]
+        until: Option<MinorVersion>,
     },
     /// The versions for which the Kubernetes documentation lists the release. Others may work. A provider's own
     /// [`PoolVersion`](Self::PoolVersion) takes precedence.
@@ -92,16 +112,27 @@ impl FactsRow for ConstraintRow {
         check_clause("what", &self.what)?;
         self.action.as_deref().map_or(Ok(()), |action| check_sentence("action", action))?;
         match (&self.limit, self.build) {
-            (Limit::PoolVersion { from, until } | Limit::DocumentedVersion { from, until }, build) => {
+            (
+                Limit::PoolVersion { from, until }
+                | Limit::DocumentedVersion { from, until }
+                | Limit::PoolContainerd { from, until, .. },
+                build,
+            ) => {
                 if from.is_none() && until.is_none() {
                     return Err("the limit has neither from nor until; name a version".to_owned());
                 }
                 if from.zip(*until).is_some_and(|(from, until)| from > until) {
                     return Err("from is newer than until; exchange them".to_owned());
                 }
-                if build.is_none() {
+                if build.is_none() && !matches!(self.limit, Limit::PoolContainerd { .. }) {
                     return Err("build is missing: the limit depends on the release".to_owned());
                 }
+            }
+            (Limit::InPlaceChange { possible: false, preview: true, .. }, _) => {
+                return Err("preview is set, but the change is not possible; remove one of them".to_owned());
+            }
+            (Limit::InPlaceChange { from: Some(from), to: Some(to), .. }, _) if from >= to => {
+                return Err("from is not older than to; exchange them".to_owned());
             }
             (Limit::ControlPlaneVersion { .. } | Limit::NewPools { .. } | Limit::NotAnnounced {}, None) => {
                 return Err("build is missing: the limit depends on the release".to_owned());

@@ -1,5 +1,6 @@
 //! The tables of facts about releases, images and providers: each row has its source and the day of that source.
 
+mod age;
 pub mod behavior_changes;
 mod built_in;
 pub mod commands;
@@ -12,9 +13,10 @@ mod row;
 mod tables;
 mod version_skew;
 
+pub use age::{FactsAge, OLD_AFTER_DAYS};
 pub use minor_version::MinorVersion;
 pub use print::built_in_text;
 pub use read::{FactsError, MAX_ROWS, SCHEMA};
 pub use row::PROVIDERS;
-pub use tables::{Facts, FactsTable, TableOrigin};
+pub use tables::{Facts, FactsTable, SURVEY_TABLES, TableOrigin};
 pub use version_skew::VersionSkew;

@@ -65,6 +65,9 @@ impl FactsTable {
     }
 }
 
+/// The tables that a survey reads. A plan reads all of them.
+pub const SURVEY_TABLES: [FactsTable; 2] = [FactsTable::Dates, FactsTable::Images];
+
 /// The source of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableOrigin {

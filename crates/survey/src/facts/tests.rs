@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::facts::built_in;
+use crate::facts::commands::ProviderStep;
 use crate::facts::constraints::Limit;
 use crate::facts::dates::Concerns;
 use crate::facts::{MAX_ROWS, MinorVersion, SCHEMA, built_in_text};
@@ -55,7 +56,7 @@ fn dates_are_complete_and_in_order() {
     let rows = |concerns: &dyn Fn(&Concerns) -> bool| {
         facts.dates.iter().filter(|row| concerns(&row.concerns)).map(|row| row.date).collect::<Vec<_>>()
     };
-    for minor in ["1.6", "1.7", "2.0", "2.1", "2.2", "2.3"] {
+    for minor in ["1.6", "1.7", "2.0", "2.1", "2.2", "2.3", "2.4"] {
         assert_eq!(rows(&|concerns| concerns.containerd == Some(version(minor))).len(), 1, "{minor}");
     }
     assert!(facts.dates.windows(2).all(|pair| pair[0].concerns != pair[1].concerns || pair[0].date < pair[1].date));
@@ -120,6 +121,61 @@ fn limits_of_providers() {
     assert!(limits("EKS", 26100).contains(&Limit::ControlPlaneVersion { from: version("1.35") }));
     assert!(limits("OpenShift", 26100).contains(&Limit::ControlPlaneVersion { from: version("1.35") }));
     assert!(limits("GKE", 26100).contains(&Limit::NotAnnounced {}));
+    let in_place: Vec<_> =
+        facts.constraints.iter().filter(|row| matches!(row.limit, Limit::InPlaceChange { .. })).collect();
+    assert!(in_place.iter().all(|row| row.provider.as_deref() == Some("AKS")));
+    // The words of a row agree with its members.
+    for row in in_place {
+        let Limit::InPlaceChange { possible, preview, .. } = row.limit else { unreachable!() };
+        assert_eq!((possible, preview), (row.what.contains(" can "), row.what.contains("in preview")), "{}", row.what);
+    }
+}
+
+/// The step of a change in place has a command for each release to which a row permits it.
+#[test]
+fn changes_in_place_have_a_command() {
+    let facts = Facts::built_in();
+    for row in &facts.constraints {
+        let Limit::InPlaceChange { possible: true, to: Some(to), .. } = row.limit else { continue };
+        let is_for_it = |command: &&CommandRow| {
+            command.step == ProviderStep::ChangePool
+                && command.provider == row.provider
+                && command.builds.contains(&to.to_string())
+        };
+        let command = facts.commands.iter().find(is_for_it).unwrap();
+        assert!(command.command.contains("{old}") && command.note.is_some(), "{}", command.command);
+    }
+}
+
+/// Below 90 days nothing is said, and nothing for a clock before the day of the check.
+#[test]
+fn the_age_of_tables() {
+    let facts = |file: &str| Facts::parse("t", &format!("schema: {SCHEMA}\n{file}")).unwrap();
+    let one = facts("checked: 2026-03-01\ndates: []\n");
+    let age = |facts: &Facts, tables: &[FactsTable], day: &str| facts.age(tables, day.parse().unwrap());
+    for day in ["-009999-01-01", "2025-12-31", "2026-02-28", "2026-03-01", "2026-05-28", "2026-05-29"] {
+        assert_eq!(age(&one, &SURVEY_TABLES, day), None, "{day}");
+    }
+    let clause = |facts: &Facts, tables: &[FactsTable], day: &str| age(facts, tables, day).unwrap().to_string();
+    assert_eq!(
+        clause(&one, &SURVEY_TABLES, "2026-05-30"),
+        "the table dates was last compared with the sources on 2026-03-01, 90 days ago"
+    );
+    assert!(clause(&one, &SURVEY_TABLES, "2026-05-31").ends_with("91 days ago"));
+    assert!(clause(&one, &SURVEY_TABLES, "9999-12-31").contains(" days ago"));
+    assert_eq!(age(&one, &[FactsTable::Images], "2026-05-31"), None, "another table is newer");
+    assert!(age(&one, &FactsTable::ALL, "2026-05-30").unwrap().sentence().contains("compare the rows of the file"));
+    let two = facts("checked: 2026-03-01\ndates: []\nimages: []\n");
+    assert_eq!(
+        clause(&two, &SURVEY_TABLES, "2026-06-09"),
+        "the tables dates and images were last compared with the sources on 2026-03-01, 100 days ago"
+    );
+    // Built-in tables of several days: the oldest counts.
+    let built_in = Facts::built_in();
+    let all = age(&built_in, &FactsTable::ALL, "2028-01-01").unwrap();
+    assert_eq!(all.checked, built_in.origins.values().map(|origin| origin.checked).min().unwrap());
+    assert!(all.to_string().starts_with("the oldest of the tables dates, images,"), "{all}");
+    assert!(all.sentence().ends_with("use a newer version of Mullion, or replace the tables with --facts FILE."));
 }
 
 #[test]
@@ -144,7 +200,7 @@ fn a_file_replaces_only_its_tables() {
     );
     let (facts, built_in) = (Facts::parse("t", &text).unwrap(), Facts::built_in());
     assert_eq!((facts.dates.len(), facts.images.images.len()), (1, 1));
-    assert_eq!((facts.checked.to_string(), built_in.checked.to_string()), ("2026-01-01".into(), "2026-11-22".into()));
+    assert_eq!((facts.checked.to_string(), built_in.checked.to_string()), ("2026-01-01".into(), "2026-11-28".into()));
     assert_eq!(facts.constraints, built_in.constraints);
     let replaced = facts.origins.iter().filter(|(_, origin)| origin.replaced).map(|(table, _)| table.name());
     assert_eq!(replaced.collect::<Vec<_>>(), ["dates", "images"]);
@@ -230,6 +286,26 @@ fn errors_name_the_line() {
             "unknown field `more`",
         ),
         (file(&format!("constraints:\n- {{limit: {{of: maxNodes}}, {limit}}}")), "unknown variant `maxNodes`"),
+        (file(&format!("constraints:\n- {{limit: {{of: inPlaceChange}}, {limit}}}")), "missing field `possible`"),
+        (
+            file(&format!("constraints:\n- {{limit: {{of: inPlaceChange, possible: false, preview: true}}, {limit}}}")),
+            "t:4:3: preview is set, but the change is not possible",
+        ),
+        (
+            file(&format!(
+                "constraints:\n- {{limit: {{of: inPlaceChange, possible: true, from: 10.0.26100, to: 10.0.20348}}, {limit}}}"
+            )),
+            "t:4:3: from is not older than to",
+        ),
+        (
+            file(&format!("constraints:\n- {{limit: {{of: poolContainerd, version: \"2.0\"}}, {limit}}}")),
+            "neither from nor until",
+        ),
+        (
+            file(&format!("constraints:\n- {{limit: {{of: poolContainerd, version: 2.0, from: \"1.35\"}}, {limit}}}")),
+            "expected a minor version in quotation marks",
+        ),
+        (file(&format!("commands:\n- {{{}}}", command.replace("addPool", "movePool"))), "unknown variant `movePool`"),
         (file(&format!("constraints:\n- {{limit: {{of: notice}}, {limit}}}")), "action is missing"),
         (
             file(&format!("constraints:\n- {{build: ltsc2025, limit: {{of: notAnnounced}}, {limit}}}")),
@@ -261,6 +337,8 @@ fn errors_name_the_line() {
     for good in [
         format!("dates:\n- {{{date}}}"),
         format!("constraints:\n- {{limit: {{of: oneReleasePerPool}}, {limit}}}"),
+        format!("constraints:\n- {{limit: {{of: inPlaceChange, possible: true}}, {limit}}}"),
+        format!("constraints:\n- {{limit: {{of: poolContainerd, version: \"2.0\", from: \"1.35\"}}, {limit}}}"),
         format!("changes:\n- {{{change}}}"),
         format!("images:\n- {{{image}}}"),
         format!("commands:\n- {{{}}}", command.replace("command: a", "command: \"a \\\\\\n  b\"")),

@@ -105,6 +105,8 @@ const fn kind_name(kind: StepKind) -> &'static str {
         StepKind::Stateful => "stateful",
         StepKind::RemovePools => "remove-pools",
         StepKind::OpenPool => "open-pool",
+        StepKind::PrepareWorkloads => "prepare-workloads",
+        StepKind::ChangePools => "change-pools",
     }
 }
 
