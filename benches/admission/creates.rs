@@ -8,8 +8,8 @@ use kube::api::{DeleteParams, ListParams};
 use mullion_cluster::ControlPlane;
 use serde_json::Value;
 
+use crate::processor_time;
 use crate::registrations::Case;
-use crate::{pods, processor_time};
 
 /// The time limit for the API server to use a registration, on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
@@ -55,7 +55,7 @@ pub async fn round(plane: &ControlPlane, case: &Case, measurement: &mut Measurem
         let start = Instant::now();
         let created = create(plane, &case.namespace, &case.pod, false).await.unwrap();
         measurement.times.push(start.elapsed());
-        assert_eq!(created.contains(pods::WINDOWS_SELECTOR), case.is_placed, "{}: {created}", case.name);
+        case.check(&created);
     }
     measurement.api_server += processor_time::of(api_server).saturating_sub(api_server_before);
     measurement.webhook += webhook_time().saturating_sub(webhook_before);

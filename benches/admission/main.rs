@@ -13,10 +13,11 @@
 //! | mutating and validating policy | the same, and a `ValidatingAdmissionPolicy` denies `runAsUser` |
 //! | Mullion | the chart's webhook configurations and the built program |
 //!
-//! An explicitly Linux pod is created with nothing registered and under Mullion, which skips it. The table contains the
+//! A Linux pod that selects no operating system is created under four of them, and an explicitly Linux pod with nothing
+//! registered and under Mullion, which skips it. The table contains the
 //! time of a create and the processor time of the API server and of the webhook. The pods are stored, and deleted after
 //! each round, because a dry run would leave out the storage, which is part of every create. `ROUNDS=10` measures fewer
-//! rounds. Figures are printed and not asserted, because they depend on the machine.
+//! rounds. `PROFILE=FOLDER` then also prints where the processor time of the API server goes ([`profile`]). Figures are printed and not asserted, because they depend on the machine.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -32,6 +33,7 @@ mod constant_server;
 mod creates;
 mod pods;
 mod processor_time;
+mod profile;
 mod registrations;
 mod table;
 
@@ -74,4 +76,7 @@ async fn measure() {
         }
     }
     table::print(&cases, &measurements);
+    if let Some(folder) = std::env::var_os("PROFILE") {
+        profile::print(&plane, &cases, folder.as_ref()).await;
+    }
 }

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 /// The node selector that places a pod on Windows, as the API server writes it.
 pub const WINDOWS_SELECTOR: &str = r#""kubernetes.io/os":"windows""#;
+/// The node selector that places a pod on Linux.
+pub const LINUX_SELECTOR: &str = r#""kubernetes.io/os":"linux""#;
 
 /// A pod with a Windows image and no placement: Mullion places it.
 pub fn windows() -> Value {
@@ -14,6 +16,11 @@ pub fn windows() -> Value {
 /// A pod that its author placed on Linux: Mullion's match conditions skip it.
 pub fn linux() -> Value {
     pod(&json!({"kubernetes.io/os": "linux"}), "registry.example.com/shop/web:1.2")
+}
+
+/// A Linux pod that selects no operating system, as most charts write it: Mullion places it by default.
+pub fn undecided() -> Value {
+    pod(&json!({}), "registry.example.com/shop/web:1.2")
 }
 
 /// A Windows pod that the validating policy and Mullion deny.

@@ -17,10 +17,19 @@ pub struct Case {
     pub name: &'static str,
     pub namespace: String,
     pub pod: Value,
-    /// Whether the stored pod must have the node selector of Windows.
-    pub is_placed: bool,
+    /// The node selector for the operating system that the stored pod must have.
+    pub selector: Option<&'static str>,
     /// The process of the webhook, if there is one.
     pub webhook: Option<u32>,
+}
+
+impl Case {
+    /// Stops the benchmark if the stored pod is not placed as expected.
+    pub fn check(&self, stored: &str) {
+        for selector in [pods::WINDOWS_SELECTOR, pods::LINUX_SELECTOR] {
+            assert_eq!(stored.contains(selector), self.selector == Some(selector), "{}: {stored}", self.name);
+        }
+    }
 }
 
 /// Namespaces by what is registered for their pods, and the processes that must run while they are measured.
@@ -73,10 +82,11 @@ impl Registrations {
         })
         .await
         .unwrap();
-        for case in self.cases().iter().filter(|case| case.is_placed) {
+        for case in self.cases() {
+            let Some(selector) = case.selector else { continue };
             wait_for(&format!("{}: a patched pod", case.name), DEADLINE, async || {
                 let created = creates::create(plane, &case.namespace, &case.pod, true).await;
-                created.ok().filter(|pod| pod.contains(pods::WINDOWS_SELECTOR))
+                created.ok().filter(|pod| pod.contains(selector))
             })
             .await
             .unwrap();
@@ -94,40 +104,42 @@ impl Registrations {
 
     /// The measured cases; [`crate::table`] compares them by their names.
     pub fn cases(&self) -> Vec<Case> {
-        let constant = Some(self.constant_server.process());
-        let windows = |name, namespace: &TestNamespace, is_placed, webhook| Case {
+        let (constant, mullion) = (Some(self.constant_server.process()), self.webhook.pid());
+        let case = |name, namespace: &TestNamespace, pod, selector, webhook| Case {
             name,
             namespace: namespace.name.clone(),
-            pod: pods::windows(),
-            is_placed,
+            pod,
+            selector,
             webhook,
         };
-        let linux = |name, namespace: &TestNamespace, webhook| Case {
-            name,
-            namespace: namespace.name.clone(),
-            pod: pods::linux(),
-            is_placed: false,
-            webhook,
-        };
+        let (windows, linux) = (Some(pods::WINDOWS_SELECTOR), Some(pods::LINUX_SELECTOR));
         vec![
-            windows(NONE, &self.none, false, None),
-            windows("webhooks that change nothing", &self.unchanged, false, constant),
-            windows(CONSTANT_PATCH, &self.patched, true, constant),
-            windows(CONDITIONED_PATCH, &self.conditioned, true, constant),
-            windows("mutating policy", &self.mutating_policy, true, None),
-            windows(BOTH_POLICIES, &self.both_policies, true, None),
-            windows(MULLION, &self.mullion, true, self.webhook.pid()),
-            linux(NONE_LINUX, &self.none, None),
-            linux(MULLION_LINUX, &self.mullion, self.webhook.pid()),
+            case(NONE, &self.none, pods::windows(), None, None),
+            case("webhooks that change nothing", &self.unchanged, pods::windows(), None, constant),
+            case(CONSTANT_PATCH, &self.patched, pods::windows(), windows, constant),
+            case(CONDITIONED_PATCH, &self.conditioned, pods::windows(), windows, constant),
+            case("mutating policy", &self.mutating_policy, pods::windows(), windows, None),
+            case(BOTH_POLICIES, &self.both_policies, pods::windows(), windows, None),
+            case(MULLION, &self.mullion, pods::windows(), windows, mullion),
+            case(NONE_UNDECIDED, &self.none, pods::undecided(), None, None),
+            case(UNCHANGED_UNDECIDED, &self.unchanged, pods::undecided(), None, constant),
+            case(PATCH_UNDECIDED, &self.patched, pods::undecided(), windows, constant),
+            case(MULLION_UNDECIDED, &self.mullion, pods::undecided(), linux, mullion),
+            case(NONE_LINUX, &self.none, pods::linux(), linux, None),
+            case(MULLION_LINUX, &self.mullion, pods::linux(), linux, mullion),
         ]
     }
 }
 
-const NONE: &str = "nothing registered";
+pub const NONE: &str = "nothing registered";
 pub const CONSTANT_PATCH: &str = "webhook with a constant patch";
 const CONDITIONED_PATCH: &str = "the same with a matchCondition";
 pub const BOTH_POLICIES: &str = "mutating and validating policy";
 pub const MULLION: &str = "Mullion";
+pub const NONE_UNDECIDED: &str = "no selector: nothing registered";
+pub const UNCHANGED_UNDECIDED: &str = "no selector: webhooks that change nothing";
+pub const PATCH_UNDECIDED: &str = "no selector: webhook with a constant patch";
+pub const MULLION_UNDECIDED: &str = "no selector: Mullion";
 pub const NONE_LINUX: &str = "explicitly Linux: nothing registered";
 pub const MULLION_LINUX: &str = "explicitly Linux: Mullion";
 

@@ -13,8 +13,8 @@ lists without `omitempty`: `containers` and `nodeSelectorTerms`. Loops run over 
 so the cost grows with the object and stays below the limit of a million for an expression
 (k8s.io/apiserver/pkg/apis/cel/config.go, PerCallLimit).
 
-Arguments: `spec`, the pod's spec as CEL; `annotations`, the maps of annotations that count, each as CEL; `present`, the CEL
-suffix that tests for windowsOptions. Empty windowsOptions do not mean Windows, but the API server rejects them together with
+Arguments: `spec`, the pod's spec as CEL; `annotations`, the maps of annotations that count, each as CEL; `decided`, whether a pod
+that /mutate has placed on Linux by default is explicitly Linux too; `present`, the CEL suffix that tests for windowsOptions. Empty windowsOptions do not mean Windows, but the API server rejects them together with
 `spec.os.name: linux`, and the message of Mullion is clearer.
 */}}
 
@@ -67,9 +67,17 @@ suffix that tests for windowsOptions. Empty windowsOptions do not mean Windows, 
 {{- $present := merge (dict "present" ".hasValue()") . }}
 // The author selects Linux,
 {{ .spec }}.?nodeSelector[?'kubernetes.io/os'].orValue('') == 'linux'
+{{- if .decided }}
+// or /mutate has selected it by default and has nothing to report: no other annotation is Mullion's,
+{{- range .annotations }}
+&& !{{ . }}.exists(k, k.startsWith('mullion.dev/') && !(k == 'mullion.dev/decision' && request.operation == 'CREATE'
+  && {{ . }}[k].startsWith('{"os":"linux","basis":"default","placed":')))
+{{- end }}
+{{- else }}
 // no annotation is Mullion's,
 {{- range .annotations }}
 && !{{ . }}.exists(k, k.startsWith('mullion.dev/'))
+{{- end }}
 {{- end }}
 // and nothing concerns Windows:
 && !(
@@ -120,19 +128,20 @@ present: .orValue({}).size() > 0
   expression: "!('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({}))"
 {{- end }}
 
-{{- define "mullion.conditions.explicitlyLinuxPod" -}}
-{{- if .Values.admission.skipExplicitlyLinux }}
+{{/* Arguments: `root`, and `decided` as above. One condition, because the API server evaluates each of them. */}}
+{{- define "mullion.conditions.pods" -}}
+{{- if .root.Values.admission.skipExplicitlyLinux -}}
+{{- $pod := include "mullion.podArguments" . | fromYaml }}
 - name: not-explicitly-linux
   expression: |-
     !(
-      {{ include "mullion.cel.explicitlyLinux" (include "mullion.podArguments" . | fromYaml) | nindent 6 | trim }}
+      // A mirror pod represents a static pod that the kubelet already runs, so a changed or denied one has no effect.
+      'kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({}) ||
+      {{ include "mullion.cel.explicitlyLinux" (merge (dict "decided" .decided) $pod) | nindent 6 | trim }}
     )
-{{- end }}
-{{- end }}
-
-{{- define "mullion.conditions.pods" -}}
+{{- else }}
 {{ include "mullion.conditions.mirror" . }}
-{{- include "mullion.conditions.explicitlyLinuxPod" . }}
+{{- end }}
 {{- end }}
 
 {{/* failurePolicy: Fail applies only to pods that select Windows, and only if no node and no cluster needs them to start. */}}
@@ -157,7 +166,7 @@ present: .orValue({}).size() > 0
 {{/* All other pods, so that no warning is lost with failurePolicy: Fail. */}}
 {{- define "mullion.conditions.mayNotFail" -}}
 {{- $pod := include "mullion.podArguments" . | fromYaml }}
-{{- include "mullion.conditions.pods" . }}
+{{- include "mullion.conditions.pods" (dict "root" . "decided" true) }}
 - name: not-reviewed-by-pods.mullion.dev
   expression: |-
     request.operation != 'CREATE' || !(

@@ -101,7 +101,8 @@ impl LivePodStatus {
             let placed = if placed.is_empty() { "nothing".to_owned() } else { placed.join(", ") };
             lines.push(format!(
                 "  when it was created: {}, because {}; Mullion set {placed}",
-                decision.os, decision.because
+                decision.os,
+                decision.reason()
             ));
         }
         lines

@@ -187,8 +187,8 @@ pub async fn the_server_calls_for_exactly_the_expected_requests(plane: &ControlP
 
     for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
         let silent = Silent::begin(&namespace, endpoint, &unreachable).await?;
-        let expected =
-            pods.iter().map(|pod| (predicate::is_called_for_pod(pod).then_some("pods.mullion.dev"), pod.clone()));
+        let is_called = |pod: &Value| predicate::is_called_for_pod(pod, endpoint == Endpoint::Validate);
+        let expected = pods.iter().map(|pod| (is_called(pod).then_some("pods.mullion.dev"), pod.clone()));
         let counts = compare(silent.send(post(&pods), PARALLEL).await?, expected.collect())
             .with_context(|| format!("{endpoint:?}"))?;
         eprintln!("registration: pods at {endpoint:?}: {counts:?}");
@@ -227,7 +227,7 @@ pub async fn the_server_calls_for_exactly_the_expected_requests(plane: &ControlP
             } else {
                 "other-pods.mullion.dev"
             };
-            (predicate::is_called_for_pod(pod).then_some(name), pod.clone())
+            (predicate::is_called_for_pod(pod, true).then_some(name), pod.clone())
         });
         let counts = compare(silent.send_as(user, post(objects), PARALLEL).await?, expected.collect())?;
         eprintln!("registration: pods at Validate under Fail, by a controller {by_controller}: {counts:?}");
@@ -339,7 +339,7 @@ impl Stored {
                     old["metadata"]["name"].as_str().unwrap_or_default()
                 );
                 requests.push((Method::PUT, format!("{at}/ephemeralcontainers"), new.clone()));
-                expected.push((predicate::is_called_for_pod(&new).then_some("pods.mullion.dev"), new.clone()));
+                expected.push((predicate::is_called_for_pod(&new, false).then_some("pods.mullion.dev"), new.clone()));
                 // A change of labels causes no call.
                 new["spec"] = old["spec"].clone();
                 new["metadata"]["labels"] = json!({"a": "b"});
@@ -369,7 +369,7 @@ pub async fn the_largest_pods_are_judged(plane: &ControlPlane) -> Result<()> {
                 }
                 _ => "pods.mullion.dev",
             };
-            expected.push((predicate::is_called_for_pod(&pod).then_some(name), json!(what)));
+            expected.push((predicate::is_called_for_pod(&pod, false).then_some(name), json!(what)));
             let template = shapes::around("Deployment", &pod);
             let expected_webhook =
                 predicate::is_called_for_template(&template, None, false).then_some("templates.mullion.dev");

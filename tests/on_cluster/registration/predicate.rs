@@ -49,9 +49,17 @@ pub fn is_explicitly_linux(kind: WorkloadKind, object: &Value, old: Option<&Valu
     mullion_engine::detect::is_explicitly_linux(&workload) && !old.is_some_and(mullions)
 }
 
-/// Whether `pods.mullion.dev` is called for a pod, unless it rejects the pod in an outage.
-pub fn is_called_for_pod(pod: &Value) -> bool {
-    !is_mirror(pod) && !is_explicitly_linux(WorkloadKind::Pod, pod, None)
+/// Whether `pods.mullion.dev` is called for a pod, unless it rejects the pod in an outage. `is_placed`: for a new pod at
+/// `/validate`, where the Linux default of `/mutate` counts.
+pub fn is_called_for_pod(pod: &Value, is_placed: bool) -> bool {
+    let mut pod = pod.clone();
+    if let Some(annotations) = pod.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut)
+        && is_placed
+    {
+        let is_default = |decision: &Value| text(decision).starts_with(r#"{"os":"linux","basis":"default","placed":"#);
+        annotations.retain(|key, value| key != "mullion.dev/decision" || !is_default(value));
+    }
+    !is_mirror(&pod) && !is_explicitly_linux(WorkloadKind::Pod, &pod, None)
 }
 
 /// Whether a new pod is rejected in an outage under `failurePolicy: Fail`; `by_controller`: a listed user creates it.

@@ -139,8 +139,9 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
         mark_pre_existing(&mut findings, &old, request);
         wanted.extend(more);
     }
-    let wanted = wanted.into_iter().collect();
-    let changes = changes(&cx, category, update.as_ref(), &findings);
+    let wanted: Vec<String> = wanted.into_iter().collect();
+    let is_settled = wanted.is_empty() && findings.iter().all(|finding| finding.action == Action::Allow);
+    let changes = changes(&cx, category, update.as_ref(), &findings, is_settled);
     // A second call for this request receives an unchanged template.
     if new.mode == Mode::Enforce
         && let Some(changes) = update.as_ref().and_then(|update| update.restored_by_placement(&changes))
@@ -288,7 +289,7 @@ fn deny_unrepaired(cx: &WorkloadContext<'_>, findings: &mut [Finding]) {
     if !cx.is_whole_pod() || !findings.iter().any(due) {
         return;
     }
-    let changes = pod_changes(cx, findings, cx.input.is_daemon_set());
+    let changes = pod_changes(cx, findings, cx.input.is_daemon_set(), false);
     let denied = cx.soften(Action::Deny);
     let removed: HashSet<&str> = changes.iter().filter_map(removed_pointer).collect();
     for finding in findings.iter_mut().filter(|finding| due(finding)) {
@@ -349,6 +350,7 @@ fn changes(
     category: RequestCategory,
     update: Option<&DaemonSetUpdate<'_>>,
     findings: &[Finding],
+    is_settled: bool,
 ) -> Vec<Change> {
     match category {
         RequestCategory::Skipped(_)
@@ -361,10 +363,10 @@ fn changes(
             repair(rejected_by_server(findings), &mut changes);
             changes
         }
-        RequestCategory::Pod => pod_changes(cx, findings, false),
-        RequestCategory::OwnedPod { by } => pod_changes(cx, findings, by == WorkloadKind::DaemonSet),
+        RequestCategory::Pod => pod_changes(cx, findings, false, is_settled),
+        RequestCategory::OwnedPod { by } => pod_changes(cx, findings, by == WorkloadKind::DaemonSet, is_settled),
         RequestCategory::Template { .. } if cx.input.request.into_templates => {
-            pod_changes(cx, findings, cx.input.is_daemon_set())
+            pod_changes(cx, findings, cx.input.is_daemon_set(), is_settled)
         }
         RequestCategory::Template { .. } => template_changes(cx, update, findings),
     }

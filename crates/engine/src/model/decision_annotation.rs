@@ -26,7 +26,10 @@ pub struct DecisionAnnotation {
     pub os: String,
     /// What kind of evidence decided.
     pub basis: Basis,
-    /// The reason of the decision, as a clause.
+    /// The reason of the decision, as a clause; see [`reason`](Self::reason). Empty on a pod with the Linux default about which nothing
+    /// is reported: every such pod is stored with the annotation, and the API server does not call `/validate` for it (condition
+    /// `not-explicitly-linux` in `charts/mullion/templates/_conditions.tpl`).
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub because: String,
     /// What Mullion added: `nodeSelector`, `toleration os=windows:NoSchedule`, `build`, `runtimeClassName`, `os`.
     pub placed: PlacedWords,
@@ -44,6 +47,9 @@ pub(crate) const SELECTOR: &str = "nodeSelector";
 
 /// The entry for a constraint of the node's Windows build.
 pub(crate) const BUILD: &str = "build";
+
+/// The reason of the Linux default.
+pub(crate) const LINUX_DEFAULT_REASON: &str = "nothing specifies the operating system (Linux default)";
 
 /// The annotation must stay short: the API server accepts 256 KiB of annotations in total.
 const MAX_CONTAINERS: usize = 32;
@@ -83,6 +89,32 @@ impl DecisionAnnotation {
     pub fn came_with_request(object: &Value) -> bool {
         let pointer = format!("/fieldsV1/f:metadata/f:annotations/{}", escape(MANAGED_DECISION));
         managed_fields(object).iter().any(|entry| member(entry, &pointer).is_some())
+    }
+
+    /// The reason of the decision, as a clause.
+    pub fn reason(&self) -> &str {
+        if self.is_brief() { LINUX_DEFAULT_REASON } else { &self.because }
+    }
+
+    /// Whether it is that of a pod with the Linux default about which nothing is reported.
+    pub(crate) fn is_brief(&self) -> bool {
+        self.basis == Basis::Default && self.because.is_empty()
+    }
+
+    /// The annotation without the reason of the Linux default.
+    #[must_use]
+    pub(crate) fn in_brief(mut self) -> Self {
+        if self.basis == Basis::Default {
+            self.because.clear();
+        }
+        self
+    }
+
+    /// The annotation with the reason of the Linux default.
+    #[must_use]
+    pub(crate) fn in_full(mut self) -> Self {
+        self.because = self.reason().to_owned();
+        self
     }
 
     /// Whether Mullion added it; see [`placed`](Self::placed).

@@ -34,7 +34,7 @@ pub(crate) mod yaml_escapes;
 pub use change::{Cause, Change, Edit};
 pub use controller_reference::controller_reference;
 pub use decision_annotation::DecisionAnnotation;
-pub(crate) use decision_annotation::{BUILD, SELECTOR};
+pub(crate) use decision_annotation::{BUILD, LINUX_DEFAULT_REASON, SELECTOR};
 pub use endpoint::Endpoint;
 pub use operating_system::Os;
 pub(crate) use operating_system::ScopeOs;

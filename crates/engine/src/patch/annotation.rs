@@ -6,7 +6,7 @@ use crate::model::json_pointer::field_path;
 use crate::model::names::OS_ANNOTATION;
 use crate::model::text::shorten_to_bytes;
 use crate::model::windows::Build;
-use crate::model::{Basis, DecisionAnnotation, EvidenceSource, Os, OsDecision, ScopeOs};
+use crate::model::{Basis, DecisionAnnotation, EvidenceSource, LINUX_DEFAULT_REASON, Os, OsDecision, ScopeOs};
 use crate::place::WorkloadContext;
 
 /// The annotation for the decision and `placed`.
@@ -45,7 +45,7 @@ pub(crate) const REASON_LIMIT: usize = 1_024;
 /// The deciding evidence, as a clause for people: `image mcr.microsoft.com/…:ltsc2022, by tag`.
 pub fn decision_reason(decision: &OsDecision) -> String {
     if decision.basis == Basis::Default {
-        return "nothing specifies the operating system (Linux default)".to_owned();
+        return LINUX_DEFAULT_REASON.to_owned();
     }
     decision.evidence.first().map_or_else(|| "nothing".to_owned(), |evidence| source_reason(&evidence.source))
 }

@@ -11,8 +11,14 @@ use crate::place::{
 };
 use crate::rules::Finding;
 
-/// The changes; `daemon_set`: whether the pod belongs to a DaemonSet, whose controller has chosen its node already.
-pub(crate) fn pod_changes(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool) -> Vec<Change> {
+/// The changes; `daemon_set`: whether the pod belongs to a DaemonSet, whose controller has chosen its node already;
+/// `is_settled`: whether nothing is reported about the pod, and no registry could change its review.
+pub(crate) fn pod_changes(
+    cx: &WorkloadContext<'_>,
+    findings: &[Finding],
+    daemon_set: bool,
+    is_settled: bool,
+) -> Vec<Change> {
     let mut placed = PlacementChanges::on(cx.input.object());
     match cx.placed_on() {
         None => {
@@ -29,7 +35,7 @@ pub(crate) fn pod_changes(cx: &WorkloadContext<'_>, findings: &[Finding], daemon
         }
         Some(Os::Windows) => windows_pod(cx, findings, daemon_set, &mut placed),
     }
-    annotate(cx, placed)
+    annotate(cx, placed, is_settled)
 }
 
 fn windows_pod(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool, placed: &mut PlacementChanges<'_>) {
@@ -61,21 +67,30 @@ fn windows_pod(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool,
 
 /// On a pod the annotation is for people, and stays as it was first written unless the operating system changes. It
 /// must record what is placed now, because a second call for one request would take a selector that is not recorded for
-/// the author's. Inside a template there is no annotation.
-fn annotate(cx: &WorkloadContext<'_>, mut placed: PlacementChanges<'_>) -> Vec<Change> {
-    let os = cx.decision.decided();
-    if placed.changes.is_empty() || cx.input.request.into_templates || os.is_none() {
+/// the author's. A brief one, after which the API server does not call `/validate`, stays only while there is nothing to report:
+/// the author may have written it, and another webhook may have changed the pod since. Inside a template there is no
+/// annotation.
+fn annotate(cx: &WorkloadContext<'_>, mut placed: PlacementChanges<'_>, is_settled: bool) -> Vec<Change> {
+    if cx.input.request.into_templates {
         return placed.changes;
     }
-    let words = placed.words.clone();
-    let annotation = match DecisionAnnotation::of(cx.input.object()).filter(|it| Os::from_name(&it.os) == os) {
-        Some(it)
-            if words.is_empty() || it.basis == cx.decision.basis && words.iter().all(|word| it.has_placed(word)) =>
-        {
-            None
+    let os = cx.decision.decided();
+    let present = DecisionAnnotation::of(cx.input.object());
+    let is_too_brief = !is_settled && present.as_ref().is_some_and(DecisionAnnotation::is_brief);
+    let annotation = if placed.changes.is_empty() || os.is_none() {
+        present.filter(|_| is_too_brief).map(DecisionAnnotation::in_full)
+    } else {
+        let words = placed.words.clone();
+        let is_covered = |it: &DecisionAnnotation| {
+            words.is_empty() || it.basis == cx.decision.basis && words.iter().all(|word| it.has_placed(word))
+        };
+        match present.filter(|it| Os::from_name(&it.os) == os) {
+            Some(it) if is_covered(&it) => is_too_brief.then(|| it.in_full()),
+            Some(it) if is_too_brief => Some(with_decision(cx, it.in_full()).beside(words)),
+            Some(it) => Some(with_decision(cx, it).beside(words)),
+            None if is_settled => Some(annotation_of(cx, words).in_brief()),
+            None => Some(annotation_of(cx, words)),
         }
-        Some(it) => Some(with_decision(cx, it).beside(words)),
-        None => Some(annotation_of(cx, words)),
     };
     placed.changes.extend(annotation.map(|annotation| annotation.change()));
     placed.changes

@@ -1,13 +1,14 @@
 //! Changes by other webhooks to a pod in the same request.
 
 use mullion_engine::admission::{Endpoint, Review, ReviewResponse, respond};
+use mullion_engine::detect::is_explicitly_linux;
 use mullion_engine::model::settings::Action;
 use mullion_engine::model::{Operation, ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_policy::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::properties::any_workload;
+use crate::properties::{any_workload, generated};
 use crate::support::{review, *};
 
 const LTSC2022: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
@@ -311,6 +312,69 @@ proptest! {
         prop_assume!(both.mutate[0].denial.is_none());
         prop_assert!(both.mutate[1].patch.is_empty(), "{:?}", both.mutate[1].patch);
         prop_assert!(both.messages("MUL110").is_empty(), "{:?}", both.messages("MUL110"));
+    }
+}
+
+/// How the annotation of a pod with the Linux default begins about which nothing is reported.
+const BRIEF: &str = r#"{"os":"linux","basis":"default","placed":"#;
+
+/// Whether the API server does not call `/validate` for a new pod, as in `charts/mullion/templates/_conditions.tpl`.
+fn skips_validate(stored: &Value) -> bool {
+    let mut pod = stored.clone();
+    let annotations = pod["metadata"]["annotations"].as_object_mut();
+    let decision = annotations.and_then(|all| all.remove(DECISION));
+    let is_brief = decision.is_some_and(|text| text.as_str().is_some_and(|text| text.starts_with(BRIEF)));
+    is_brief && is_explicitly_linux(&WorkloadObject { kind: WorkloadKind::Pod, namespace: "default", object: &pod })
+}
+
+#[test]
+fn the_default_needs_no_second_call() {
+    let plain = course(&with_image("nginx:1.27"), |_| {}, NEVER);
+    assert!(skips_validate(&plain.stored), "{}", plain.stored);
+    // What another webhook makes of the pod counts, if the API server calls Mullion again.
+    let others: [OtherWebhook; 4] = [
+        |pod| pod["spec"]["containers"][0]["image"] = json!(LTSC2022),
+        |pod| pod["spec"]["securityContext"] = json!({"windowsOptions": {"runAsUserName": "ContainerUser"}}),
+        |pod| pod["spec"]["nodeSelector"]["kubernetes.io/os"] = json!("windows"),
+        |pod| pod["metadata"]["annotations"]["mullion.dev/allow"] = json!("MUL201"),
+    ];
+    for other in others {
+        let changed = course(&with_image("nginx:1.27"), other, MULLION_AGAIN);
+        assert!(!skips_validate(&changed.stored), "{}", changed.stored);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Nothing is lost, whoever wrote the annotation and whatever another webhook does between two calls of Mullion.
+    #[test]
+    fn a_skipped_call_has_nothing_to_report(
+        object in prop_oneof![any_workload(), generated()].prop_filter("a pod", |object| object["kind"] == "Pod"),
+        is_forged in any::<bool>(),
+        image in prop::sample::select(vec!["", LTSC2022, OPAQUE, "nginx:1.27"]),
+    ) {
+        let mut object = object;
+        if is_forged {
+            object["metadata"]["annotations"][DECISION] = json!(format!("{BRIEF}[\"nodeSelector\"]}}"));
+            object["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
+        }
+        if !image.is_empty() && object["spec"]["containers"][0].is_object() {
+            object["spec"]["containers"][0]["image"] = json!(image);
+        }
+        let adds_container: OtherWebhook = |pod| {
+            if let Some(containers) = pod["spec"]["containers"].as_array_mut() {
+                containers.push(json!({"name": "proxy", "image": OPAQUE, "securityContext": {"runAsUser": 1337}}));
+            }
+        };
+        for (other, rounds) in [((|_| {}) as OtherWebhook, NEVER), (adds_container, MULLION_AGAIN)] {
+            let course = course(&object, other, rounds);
+            if course.mutate.iter().all(|response| response.denial.is_none()) && skips_validate(&course.stored) {
+                let ReviewResponse { denial, warnings, outcomes, placement, .. } = course.validate;
+                prop_assert!(denial.is_none() && outcomes.is_empty() && placement.is_none(), "{:?}", outcomes);
+                prop_assert!(warnings.is_empty(), "{:?}", warnings);
+            }
+        }
     }
 }
 

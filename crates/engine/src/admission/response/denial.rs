@@ -58,7 +58,7 @@ pub(crate) fn denial(review: &Review, object: &Value, denied: Vec<&Finding>, siz
     // /mutate.
     let own = || DecisionAnnotation::of(object).filter(|own| Os::from_name(&own.os) == review.decision.decided());
     let reason = (review.decision.os == DetectedOs::Windows).then(|| {
-        own().map_or_else(|| decision_reason(&review.decision), |own| shorten_to_bytes(&own.because, REASON_LIMIT))
+        own().map_or_else(|| decision_reason(&review.decision), |own| shorten_to_bytes(own.reason(), REASON_LIMIT))
     });
     let mut message = match &reason {
         Some(reason) => format!("{} must be changed to run on Windows ({reason}):", name_of(review, object)),
