@@ -260,6 +260,7 @@ const VOLUMES: Kept = Items(&Object(members! {
     "ephemeral": Object(members! { "volumeClaimTemplate": CLAIM }),
     "flexVolume": Object(members! { "driver": Name }),
     "hostPath": Object(members! { "path": Text(texts::host_path), "type": WORD }),
+    "image": Object(members! { "reference": IMAGE }),
     "name": Name,
     "nfs": NOTHING,
     "persistentVolumeClaim": NOTHING,
