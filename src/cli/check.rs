@@ -225,7 +225,7 @@ impl<'a> Report<'a> {
         let request = creation.request;
         let mut review = review_of(&request, &sources.snapshot, &sources.policies);
         let mut notes = sources.notes(&creation, &review);
-        let mut findings = finding_results(&request.workload, &review);
+        let mut findings = finding_results(&request.workload, &review, &sources.snapshot);
         let mut changes = WorkloadChanges::default();
         if self.args.show_changes {
             changes = WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies);
@@ -283,7 +283,7 @@ impl<'a> Report<'a> {
             let request = creation.request;
             let review = review_of(&request, &sources.snapshot, &sources.policies);
             let findings = if part.evidence.lacks_a_field() && has_complete_template(workload.kind, workload.value()) {
-                template_findings(&request, &review)
+                template_findings(&request, &review, &sources.snapshot)
             } else {
                 part_findings(&request, &review, &sources.snapshot, &sources.policies)
             };

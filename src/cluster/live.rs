@@ -8,10 +8,10 @@ use arc_swap::ArcSwap;
 use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
-use mullion_engine::model::Os;
 use mullion_engine::model::cluster::{ClusterSnapshot, Namespace, Node, NodeParts, Nodes, RuntimeClass, Taint};
 use mullion_engine::model::image::KnownImages;
 use mullion_engine::model::names::{OS_LABEL, OS_LABELS};
+use mullion_engine::model::{MinorVersion, Os};
 use mullion_snapshot::objects;
 use tokio::sync::{mpsc, watch as channel};
 use tokio::time::Instant;
@@ -19,6 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::cluster::reading::{
     Changes, Event, Head, KindApi, NAMESPACES, NODES, RUNTIME_CLASSES, Selection, changes, streams_lists,
+    wait_for_version,
 };
 use crate::cluster::slim_objects::{SlimNode, SlimObject, SlimRuntimeClass};
 use crate::cluster::state::{MAX_SEEN, MAX_UNLABELLED, MullionState, NodeHistory, StateReceiver};
@@ -113,7 +114,8 @@ async fn follow(
     mut new_followers: mpsc::Receiver<mpsc::Sender<Event<SlimNode>>>,
 ) {
     let patience = Instant::now() + PATIENCE;
-    let streaming = streams_lists(&client).await;
+    let api_server = wait_for_version(&client).await;
+    let streaming = streams_lists(api_server);
     let of_kind = |kind| KindApi::all(client.clone(), kind);
     let watch_nodes = || -> Changes<SlimNode> { changes(of_kind(&NODES), Selection::default(), streaming) };
     let mut nodes = watch_nodes();
@@ -121,7 +123,7 @@ async fn follow(
     let mut classes = changes(of_kind(&RUNTIME_CLASSES), Selection::default(), streaming);
     let mut namespaces = changes(of_kind(&NAMESPACES), Selection::default(), streaming);
 
-    let mut gathered = Gathered::default();
+    let mut gathered = Gathered { api_server, ..Gathered::default() };
     gathered.apply_state(state.borrow_and_update().as_deref());
     // When the next snapshot is due; `None` while nothing has changed.
     let mut due: Option<Instant> = None;
@@ -223,6 +225,8 @@ pub(crate) fn namespace_entry(namespace: SlimObject) -> (String, Option<Namespac
 /// All objects read so far.
 #[derive(Default)]
 struct Gathered {
+    /// The version of the API server when the watches started.
+    api_server: Option<MinorVersion>,
     nodes: Collection<Arc<Node>>,
     parts: NodeParts,
     classes: Collection<RuntimeClass>,
@@ -315,6 +319,7 @@ impl Gathered {
             }
         }
         ClusterSnapshot {
+            api_server: self.api_server,
             nodes: Some(self.nodes()),
             runtime_classes: Some(classes),
             declared_classes: BTreeMap::new(),

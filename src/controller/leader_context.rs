@@ -9,7 +9,7 @@ use mullion_policy::PolicySet;
 use tokio::sync::watch as channel;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::reading::streams_lists;
+use crate::cluster::reading::{streams_lists, wait_for_version};
 use crate::cluster::state::{StateFollower, StateStore, follow};
 use crate::cluster::{LiveSnapshot, Owner};
 use crate::controller::certificates::CertificateSettings;
@@ -70,7 +70,7 @@ impl LeaderContext {
         ready: channel::Sender<bool>,
         stop: CancellationToken,
     ) -> Self {
-        let streaming = streams_lists(&client).await;
+        let streaming = streams_lists(wait_for_version(&client).await);
         let state = Arc::new(follow(client.clone(), namespace, streaming));
         let owner = Owner::of_client(client.clone(), namespace);
         Self {

@@ -14,8 +14,12 @@ use crate::report::workload_result::{FindingResult, finding_results};
 
 /// The findings of `review`, the review of a part with a complete pod template, about what it sets. The operating system is
 /// that of the template: an object without `spec.selector` is a mistake more often than a patch with every image.
-pub(crate) fn template_findings(request: &ReviewRequest<'_>, review: &Review) -> Vec<FindingResult> {
-    let mut found = finding_results(&request.workload, review);
+pub(crate) fn template_findings(
+    request: &ReviewRequest<'_>,
+    review: &Review,
+    snapshot: &ClusterSnapshot,
+) -> Vec<FindingResult> {
+    let mut found = finding_results(&request.workload, review, snapshot);
     found.retain(|result| !result.finding.about_whole && !result.finding.quiet);
     found
 }
@@ -29,7 +33,7 @@ pub(crate) fn part_findings(
     policies: &PolicySet,
 ) -> Vec<FindingResult> {
     let WorkloadObject { kind, object, .. } = request.workload;
-    let mut found = template_findings(request, review);
+    let mut found = template_findings(request, review, snapshot);
     for completion in completions(kind, object) {
         if found.is_empty() {
             break;
@@ -37,7 +41,7 @@ pub(crate) fn part_findings(
         let workload = WorkloadObject { object: &completion, ..request.workload };
         let request = ReviewRequest { workload, ..*request };
         let review = review_of(&request, snapshot, policies);
-        let results = finding_results(&request.workload, &review);
+        let results = finding_results(&request.workload, &review, snapshot);
         let actions: HashMap<(&str, &str), Action> = results
             .iter()
             .map(|result| ((result.finding.code, result.finding.pointer.as_str()), result.action))
@@ -91,7 +95,7 @@ mod tests {
     fn of_whole(object: &Value, policies: &PolicySet) -> (Vec<(&'static str, String)>, DetectedOs) {
         let workload = WorkloadObject { kind: WorkloadKind::Deployment, namespace: "shop", object };
         let review = review_of(&ReviewRequest::creation(workload), &ClusterSnapshot::default(), policies);
-        (found(finding_results(&workload, &review)), review.decision.os)
+        (found(finding_results(&workload, &review, &ClusterSnapshot::default())), review.decision.os)
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl WorkloadResult {
         let workload = &request.workload;
         let review = review_of(request, snapshot, policies);
         let warnings = unique(respond_in_full(&review, workload.object, Endpoint::Validate).warnings);
-        let findings = finding_results(workload, &review);
+        let findings = finding_results(workload, &review, snapshot);
         let changes = if matches!(review.category, RequestCategory::Template { .. }) {
             // An annotation of the object around a template applies to changes of the template, not to its pods.
             let pods = review_pods(request, snapshot, &policies.resolve(request, snapshot));
@@ -166,7 +166,11 @@ impl FindingResult {
 
 /// The findings of `review` and of fields that the API server cannot read, most important first, without those that the
 /// policies allow. A field that the API server rejects is denied, whatever a policy sets.
-pub(crate) fn finding_results(workload: &WorkloadObject<'_>, review: &Review) -> Vec<FindingResult> {
+pub(crate) fn finding_results(
+    workload: &WorkloadObject<'_>,
+    review: &Review,
+    snapshot: &ClusterSnapshot,
+) -> Vec<FindingResult> {
     let reviewed = review.findings.iter().map(|finding| FindingResult {
         action: effective_action(review, finding),
         denies_pods: denies_its_pods(review, finding),
@@ -174,7 +178,7 @@ pub(crate) fn finding_results(workload: &WorkloadObject<'_>, review: &Review) ->
         would_deny_pods: would_deny_its_pods(review, finding),
         finding: finding.clone(),
     });
-    let unreadable = check::check(workload.kind, workload.object, &review.settings).into_iter();
+    let unreadable = check::check(workload.kind, workload.object, &review.settings, snapshot.api_server).into_iter();
     let unreadable = unreadable.map(|finding| FindingResult {
         action: finding.action,
         denies_pods: false,

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::settings::{Action, Settings};
+use mullion_engine::model::{MinorVersion, WorkloadKind};
 use mullion_engine::rules::field_types::check;
 use mullion_engine::rules::{Finding, RejectedBy};
 use mullion_policy::PolicySet;
@@ -31,7 +31,7 @@ fn in_yaml(text: &str) -> Vec<Finding> {
         for object in mullion_manifest::objects(&document.unwrap()) {
             let object = object.unwrap();
             if let Some(kind) = WorkloadKind::from_name(&object.kind) {
-                found.extend(check::check(kind, &object.value, &Settings::default()));
+                found.extend(check::check(kind, &object.value, &Settings::default(), None));
             }
         }
     }
@@ -40,7 +40,7 @@ fn in_yaml(text: &str) -> Vec<Finding> {
 
 fn in_object(object: &Value) -> Vec<Finding> {
     let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
-    check::check(kind, object, &Settings::default())
+    check::check(kind, object, &Settings::default(), None)
 }
 
 /// A pod with these lines in its container and in its spec.
@@ -73,7 +73,7 @@ fn help_for_containers() {
         ("env: [{name: A, value: 8080}]", "env[0].value", "expected a string, found an integer; put it in quotes"),
         ("env: [{name: A, value: 1.5}]", "env[0].value", "expected a string, found a number; put it in quotes"),
         ("env: {A: b}", "env", "expected a list of maps, found a map; write each entry as a list item: - name: A"),
-        ("env: [{A: b}]", "env[0].A", "no field A in an env var of Kubernetes 1.36; remove it, or look the name up"),
+        ("env: [{A: b}]", "env[0].A", "no field A in an env var of Kubernetes 1.38; remove it, or look the name up"),
         (
             "ports: {containerPort: 80}",
             "ports",
@@ -319,7 +319,7 @@ fn policies_decide_and_denials_do_not() {
         policies.settings("default", None, &pod)
     };
     let actions = |object: &Value, rules: &str| {
-        let found = check::check(WorkloadKind::Pod, object, &settings(rules));
+        let found = check::check(WorkloadKind::Pod, object, &settings(rules), None);
         found.into_iter().map(|finding| finding.action).collect::<Vec<_>>()
     };
     let mut object = json!({"spec": {"hostNetwork": "true", "foo": 1}});
@@ -335,6 +335,70 @@ fn policies_decide_and_denials_do_not() {
     assert_eq!(actions(&object, &by_prefix("Allow")), []);
     object["metadata"] = json!({"annotations": {"mullion.dev/allow": "MUL8"}});
     assert_eq!(actions(&object, "").len(), 2, "only where a policy lets it");
+}
+
+/// What a newer release has is known, unless the API server is known to be older.
+#[test]
+fn fields_and_values_have_a_release() {
+    let container = "volumeMounts: [{name: v, mountPath: /v, bindMountOptions: {a: b}}]\n\
+         securityContext: {seccompProfile: {type: OCI, oci: {ref: 1}}}";
+    let tolerations = "tolerations: [{key: a, operator: Gt, value: \"1\"}]";
+    let text = pod(container, tolerations);
+    let found = |server: Option<&str>| -> Vec<String> {
+        let document = mullion_manifest::documents("t.yaml", &text).remove(0).unwrap();
+        let object = mullion_manifest::objects(&document).remove(0).unwrap().value;
+        let server = server.map(|server| MinorVersion::of(server).unwrap());
+        let found = check::check(WorkloadKind::Pod, &object, &Settings::default(), server);
+        found
+            .iter()
+            .map(|finding| format!("{}: {} {}", finding.code, finding.path, finding.message_with_help()))
+            .collect()
+    };
+    let mounts = "spec.containers[0].volumeMounts[0].bindMountOptions";
+    let profile = "spec.containers[0].securityContext.seccompProfile";
+    let wrong_type = [
+        format!(
+            "MUL801: {mounts} expected a list of strings, found a map; write bindMountOptions as a list, with a dash before each item"
+        ),
+        format!("MUL801: {profile}.oci.ref expected a string, found an integer; put it in quotes"),
+    ];
+    let newer = [
+        format!("MUL802: {profile}.oci no field oci in a seccomp profile of Kubernetes 1.34; remove it: it is new in 1.38"),
+        format!("MUL802: {mounts} no field bindMountOptions in a volume mount of Kubernetes 1.34; remove it: it is new in 1.37"),
+        format!("MUL803: {profile}.type OCI is no value of Kubernetes 1.34: its values are Localhost, RuntimeDefault, Unconfined; remove it: it is new in 1.38"),
+        "MUL803: spec.tolerations[0].operator Gt is no value of Kubernetes 1.34: its values are Equal, Exists; remove it: it is new in 1.35".to_owned(),
+    ];
+    let sorted = |mut found: Vec<String>| {
+        found.sort_unstable();
+        found
+    };
+    assert_eq!(sorted(found(None)), sorted(wrong_type.to_vec()));
+    assert_eq!(sorted(found(Some("1.38"))), sorted(wrong_type.to_vec()));
+    assert_eq!(sorted(found(Some("1.34"))), sorted(newer.to_vec()));
+    let codes: Vec<String> = found(Some("1.37")).iter().map(|line| line[..6].to_owned()).collect();
+    assert_eq!(codes, ["MUL801", "MUL802", "MUL803"]);
+}
+
+#[test]
+fn an_empty_class_name_is_rejected() {
+    let template = |name: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: d}}\nspec: {{selector: {{}}, template: {{spec: {{containers: [], runtimeClassName: {name}}}}}}}\n"
+        )
+    };
+    for (text, path) in [
+        (pod("", "runtimeClassName: \"\""), Some("spec.runtimeClassName")),
+        (template("\"\""), Some("spec.template.spec.runtimeClassName")),
+        (template("null"), None),
+        (template("windows"), None),
+    ] {
+        let found = in_yaml(&text);
+        let paths: Vec<(&str, &str, bool)> = found
+            .iter()
+            .map(|finding| (finding.code, finding.path.as_str(), finding.rejected_by == RejectedBy::ApiServer))
+            .collect();
+        assert_eq!(paths, path.map(|path| ("MUL803", path, true)).into_iter().collect::<Vec<_>>(), "{text}");
+    }
 }
 
 /// One mistake of a generator must not fill the screen, and warnings must not hide an error.
@@ -353,7 +417,7 @@ fn a_hundred_of_a_kind_are_enough() {
     // A message that there is one more would not be shorter than the finding.
     object["spec"] = (0..101).map(|number| (format!("a{number:03}"), json!(1))).collect();
     let found = in_object(&object);
-    assert_eq!((found.len(), &*found[100].message), (101, "no field a100 in a Pod spec of Kubernetes 1.36"));
+    assert_eq!((found.len(), &*found[100].message), (101, "no field a100 in a Pod spec of Kubernetes 1.38"));
 }
 
 #[test]
@@ -434,7 +498,7 @@ proptest! {
     /// Any JSON: no panic, and every finding points to an existing value.
     #[test]
     fn any_json_is_walked(object in any_json(), kind in prop::sample::select(KINDS.to_vec())) {
-        for finding in check::check(WorkloadKind::from_name(kind).unwrap(), &object, &Settings::default()) {
+        for finding in check::check(WorkloadKind::from_name(kind).unwrap(), &object, &Settings::default(), None) {
             prop_assert!(object.pointer(&finding.pointer).is_some(), "{}", finding.pointer);
             prop_assert!(!finding.message.is_empty() && !finding.help.is_empty());
             prop_assert!(!finding.sentence().contains(char::is_control));
@@ -446,7 +510,7 @@ proptest! {
     fn what_is_left_is_clean(object in any_json(), kind in prop::sample::select(KINDS.to_vec())) {
         let kind = WorkloadKind::from_name(kind).unwrap();
         let mut object = object;
-        for finding in check::check(kind, &object, &Settings::default()) {
+        for finding in check::check(kind, &object, &Settings::default(), None) {
             // Null counts as absent, including items of a list; an unknown field is removed with its name.
             if finding.code == "MUL801" {
                 *object.pointer_mut(&finding.pointer).unwrap() = Value::Null;
@@ -456,6 +520,6 @@ proptest! {
                 object.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(&key);
             }
         }
-        prop_assert_eq!(check::check(kind, &object, &Settings::default()), []);
+        prop_assert_eq!(check::check(kind, &object, &Settings::default(), None), []);
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use mullion_engine::model::MinorVersion;
 use mullion_engine::model::cluster::{Namespace, Node, NodeParts, RuntimeClass, Taint, UnusableFact};
 use mullion_engine::node::{NodeFacts, facts};
 use serde::{Deserialize, Deserializer};
@@ -44,6 +45,9 @@ pub struct NodeInfo {
     /// `containerd://2.0.4`, with vendor suffixes.
     #[serde(deserialize_with = "or_default")]
     pub container_runtime_version: String,
+    /// `v1.36.3`, with vendor suffixes.
+    #[serde(deserialize_with = "or_default")]
+    pub kubelet_version: String,
 }
 
 /// The facts that a plan reads from a node; `None` for anything but a Node with a name.
@@ -129,6 +133,7 @@ pub fn node(
         taints: Taint::all_from_json(&spec.taints).map(|taints| parts.taints(taints.into_iter())).into(),
         unschedulable: spec.unschedulable,
         container_runtime: parts.text(&info.container_runtime_version),
+        kubelet: MinorVersion::of(&info.kubelet_version),
         name,
         labels: parts.labels(labels),
         uid: None,

@@ -7,6 +7,7 @@ use mullion_engine::admission::{
     NodeObstacle, PodNodes, Review, denies_its_pods, effective_action, find_nodes, would_be_denied, would_deny_its_pods,
 };
 use mullion_engine::model::Cause;
+use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::settings::{Action, Labels};
 use mullion_engine::model::text::list_within;
@@ -110,7 +111,7 @@ impl<'a> ExplainedWorkload<'a> {
         let mut review = review_of(&request, &sources.snapshot, &sources.policies);
         let mut notes = sources.notes(&creation, &review);
         let mut changes = WorkloadChanges::new(&request, &review, &sources.snapshot, &sources.policies);
-        let rejected = rejected(workload, &review);
+        let rejected = rejected(workload, &review, &sources.snapshot);
         if let Some(template) = workload.template {
             template.place(&mut review, &mut notes, &mut changes);
         }
@@ -202,8 +203,8 @@ fn sentences(review: &Review, is_for_pods: fn(&Review, &Finding) -> bool) -> Vec
 }
 
 /// What the API server rejects, because it cannot decode it or its field does not take the value.
-fn rejected(workload: &ManifestWorkload<'_>, review: &Review) -> Vec<String> {
-    let mut found = field_types::check::check(workload.kind, workload.value(), &review.settings);
+fn rejected(workload: &ManifestWorkload<'_>, review: &Review, snapshot: &ClusterSnapshot) -> Vec<String> {
+    let mut found = field_types::check::check(workload.kind, workload.value(), &review.settings, snapshot.api_server);
     if let Some(template) = workload.template {
         for finding in &mut found {
             template.place_finding(finding);

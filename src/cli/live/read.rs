@@ -26,7 +26,7 @@ use crate::cli::webhook_configurations::read_configurations;
 use crate::cluster::connect::ClusterConnection;
 use crate::cluster::reading::{
     Absence, ClusterReader, Item, Kind, ListQuery, NAMESPACES, NODES, RUNTIME_CLASSES, UnreadObjects, Unreadable,
-    WORKLOADS,
+    WORKLOADS, read_version,
 };
 use crate::report::InputFailure;
 
@@ -265,7 +265,9 @@ impl ClusterInput<'_> {
                 }
             }
         }
-        self.facts.snapshot = dump.finish().snapshot;
+        // Without a version, no field counts as newer than the API server.
+        let api_server = read_version(&self.connection.client).await.unwrap_or_default();
+        self.facts.snapshot = ClusterSnapshot { api_server, ..dump.finish().snapshot };
         Ok(())
     }
 

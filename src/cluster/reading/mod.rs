@@ -26,7 +26,7 @@ pub(crate) use kinds::{
     describe,
 };
 pub(crate) use object::{Head, Item, Unreadable};
-pub(crate) use watch::{Changes, Event, Selection, changes, streams_lists};
+pub(crate) use watch::{Changes, Event, Selection, changes, read_version, streams_lists, wait_for_version};
 
 #[cfg(test)]
 mod scanner_tests;

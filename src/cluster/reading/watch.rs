@@ -22,6 +22,7 @@ use futures::{Stream, StreamExt, stream};
 use kube::Client;
 use kube::api::{ListParams, WatchParams};
 use kube::core::Status;
+use mullion_engine::model::MinorVersion;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -40,7 +41,7 @@ const RESUMES: u32 = 6;
 /// Waits between attempts.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(30));
 /// The first Kubernetes version with streaming lists always on.
-const STREAMING_SINCE: (u32, u32) = (1, 34);
+const STREAMING_SINCE: MinorVersion = MinorVersion::new(1, 34);
 /// How long the API server lets a watch run, in seconds, as client-go and kube ask for.
 const WATCH_SECONDS: u32 = 290;
 /// How long a watch may be silent: the server ends it before.
@@ -90,27 +91,32 @@ impl Selection {
     }
 }
 
-/// Whether the server can stream lists, by its version. If there is no response after a few attempts, the result is
-/// yes, because a rejected attempt is detected later and costs one request.
-pub(crate) async fn streams_lists(client: &Client) -> bool {
+/// The version of the API server; `None` if it is unreadable, or if there is no response after a few attempts.
+pub(crate) async fn wait_for_version(client: &Client) -> Option<MinorVersion> {
     for attempt in 0..4 {
-        match timeout(CALL, client.apiserver_version()).await {
-            Ok(Ok(version)) => return version_streams(&version.major, &version.minor),
-            Ok(Err(error)) => tracing::warn!(error = in_words(&error), "cannot read the API server's version"),
-            Err(_) => tracing::warn!("the API server did not return its version within {} s", CALL.as_secs()),
+        match read_version(client).await {
+            Ok(version) => return version,
+            Err(error) => tracing::warn!(error, "cannot read the API server's version"),
         }
         tokio::time::sleep(BACKOFF.delay(attempt)).await;
     }
-    true
+    None
 }
 
-/// Cloud providers write the minor version as `34+`.
-fn version_streams(major: &str, minor: &str) -> bool {
-    let number = |text: &str| {
-        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        text.get(..digits).and_then(|digits| digits.parse::<u32>().ok())
-    };
-    number(major).zip(number(minor)).is_none_or(|version| version >= STREAMING_SINCE)
+/// The version of the API server; `None` if it is unreadable, as of a server that was built without version flags.
+pub(crate) async fn read_version(client: &Client) -> Result<Option<MinorVersion>, String> {
+    match timeout(CALL, client.apiserver_version()).await {
+        // Cloud providers write the minor version as `34+`.
+        Ok(Ok(version)) => Ok(MinorVersion::of(&format!("{}.{}", version.major, version.minor))),
+        Ok(Err(error)) => Err(in_words(&error)),
+        Err(_) => Err(format!("no response within {} s", CALL.as_secs())),
+    }
+}
+
+/// Whether a server of that version can stream lists. If it is unknown, the result is yes, because a rejected attempt is
+/// detected later and costs one request.
+pub(crate) fn streams_lists(version: Option<MinorVersion>) -> bool {
+    version.is_none_or(|version| version >= STREAMING_SINCE)
 }
 
 /// Follows every selected object. Failures are logged and retried, with waits up to 30 s. A list is always the most
@@ -851,12 +857,12 @@ mod tests {
             "buildDate": "", "goVersion": "", "compiler": "", "platform": ""});
         let (old, requests) =
             client(move |before, _| if before < 2 { (500, error_status(500)) } else { (200, version.clone()) });
-        assert!(!streams_lists(&old).await);
+        assert_eq!(wait_for_version(&old).await, Some(MinorVersion::new(1, 33)));
         assert_eq!(requests.lock().unwrap().len(), 3);
     }
 
-    #[test]
-    fn versions() {
+    #[tokio::test]
+    async fn versions() {
         let cases = [
             ("1", "36", true),
             ("1", "34", true),
@@ -869,7 +875,11 @@ mod tests {
             ("", "", true),
         ];
         for (major, minor, expected) in cases {
-            assert_eq!(version_streams(major, minor), expected, "{major}.{minor}");
+            let version = json!({"major": major, "minor": minor, "gitVersion": "", "gitCommit": "", "gitTreeState": "",
+                "buildDate": "", "goVersion": "", "compiler": "", "platform": ""});
+            let (server, _) = client(move |_, _| (200, version.clone()));
+            let version = read_version(&server).await.unwrap();
+            assert_eq!(streams_lists(version), expected, "{major}.{minor}: {version:?}");
         }
     }
 }

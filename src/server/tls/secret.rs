@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::SlimSecret;
-use crate::cluster::reading::{Event, KindApi, SECRETS, Selection, changes, streams_lists};
+use crate::cluster::reading::{Event, KindApi, SECRETS, Selection, changes, streams_lists, wait_for_version};
 use crate::server::metrics::ServerMetrics;
 use crate::server::tls::certificate::Certificate;
 use crate::server::tls::key_pair::{CERTIFICATE, KEY, TlsContent};
@@ -59,7 +59,7 @@ pub(crate) async fn follow(
     metrics: ServerMetrics,
     stop: CancellationToken,
 ) {
-    let streaming = streams_lists(&client).await;
+    let streaming = streams_lists(wait_for_version(&client).await);
     let secrets = KindApi::namespaced(client, &SECRETS, &secret.namespace);
     let changes = changes(secrets, Selection::name(&secret.name), streaming);
     tokio::select! {

@@ -9,6 +9,7 @@ use crate::admission::request_category::RequestCategory;
 use crate::admission::resize;
 use crate::detect::{
     DefaultCandidate, DetectionInput, NoDefault, check_linux_default, decide, images_of, read_os_annotation,
+    volume_images_of,
 };
 use crate::model::cluster::{ClusterSnapshot, Namespace, UnusableFact};
 use crate::model::json_pointer::{field_path, member};
@@ -92,6 +93,7 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     }
     let update_annotation = update.as_ref().and_then(DaemonSetUpdate::annotation);
     let images = images_of(&pod, new, request.images, snapshot);
+    let volume_images = volume_images_of(&pod, new, request.images, snapshot);
     let input = DetectionInput {
         request,
         pod,
@@ -99,6 +101,7 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
         snapshot,
         settings: new,
         images: &images,
+        volume_images: &volume_images,
         earlier_placement: update_annotation
             .as_ref()
             .zip(update.as_ref())
@@ -152,10 +155,9 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     findings.retain(|finding| finding.action != Action::Allow);
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.action));
     let hint = hint(&cx, category, &changes);
-    let unusable = find_unusable_facts(&cx);
-    let settings = Arc::clone(new);
     Review {
-        settings,
+        unusable: find_unusable_facts(&cx),
+        settings: Arc::clone(new),
         category,
         decision,
         no_default,
@@ -165,7 +167,6 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
         hint,
         left_out,
         namespace_unknown,
-        unusable,
     }
 }
 
@@ -315,8 +316,9 @@ fn wanted_images(cx: &WorkloadContext<'_>) -> BTreeSet<String> {
     if never || !(cx.is_windows() || cx.decision.depends_on_images() || by_pool) {
         return BTreeSet::new();
     }
-    let open = cx.input.images.iter().filter(|image| image.facts.open);
-    open.map(|image| image.image.to_owned()).collect()
+    let of_containers = cx.input.images.iter().filter(|image| image.facts.open).map(|image| image.image);
+    let of_volumes = cx.input.volume_images.iter().filter(|image| image.facts.open).map(|image| image.image);
+    of_containers.chain(of_volumes).map(str::to_owned).collect()
 }
 
 /// The review of the object before an UPDATE, as if it were new; `None` if there is no old object to review.

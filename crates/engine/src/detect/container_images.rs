@@ -1,4 +1,5 @@
-//! The facts about each container's image, from policy pattern, registry or name, in this order.
+//! The facts about each image of a pod, of a container or of a volume, from policy pattern, registry or name, in this
+//! order.
 
 use std::sync::Arc;
 
@@ -16,6 +17,20 @@ pub struct ContainerImage<'a> {
     /// The container.
     pub container: Container<'a>,
     /// Its image, as the workload specifies it.
+    pub image: &'a str,
+    /// The facts.
+    pub facts: ImageFacts,
+}
+
+/// The image of a volume that a container mounts, and its facts.
+///
+/// containerd pulls it for the operating system of the pod's sandbox and mounts its layers
+/// (`internal/cri/server/container_image_mount.go`), so an image for another system fails as that of a container does.
+#[derive(Debug, Clone)]
+pub struct VolumeImage<'a> {
+    /// Position in `spec.volumes`.
+    pub index: usize,
+    /// The reference, as the workload specifies it.
     pub image: &'a str,
     /// The facts.
     pub facts: ImageFacts,
@@ -52,6 +67,18 @@ pub(crate) fn images_of<'a>(
             Some(ContainerImage { container, image, facts })
         })
         .collect()
+}
+
+/// The images of volumes, with the same sources as [`images_of`].
+pub(crate) fn volume_images_of<'a>(
+    pod: &Pod<'a>,
+    settings: &Settings,
+    report: Option<&KnownImages>,
+    snapshot: &ClusterSnapshot,
+) -> Vec<VolumeImage<'a>> {
+    let platforms = |image: &str| report.and_then(|report| report.get(image)).or_else(|| snapshot.images.get(image));
+    let facts = |image| image_facts(image, &settings.images, platforms(image));
+    pod.image_volumes().into_iter().map(|(index, image)| VolumeImage { index, image, facts: facts(image) }).collect()
 }
 
 /// The facts about an image from policy patterns, the registry and its name: the first source that gives an operating
@@ -110,9 +137,26 @@ impl ContainerImage<'_> {
             ImageOs::Unknown => return None,
         };
         let pointer = pod.at(&(self.container.pointer() + "/image"));
-        Some(Evidence {
-            os,
-            source: EvidenceSource::Image { pointer, image: self.image.to_owned(), how: self.facts.source.name() },
-        })
+        Some(image_evidence_of(os, pointer, self.image, &self.facts))
     }
+}
+
+impl VolumeImage<'_> {
+    /// Pointer of the reference below the pod.
+    pub fn pointer(&self) -> String {
+        format!("/spec/volumes/{}/image/reference", self.index)
+    }
+
+    /// The image as evidence about the pod's OS; only an image for Windows is. Files for both systems are often in an
+    /// image that a build for Linux made, or in an artifact without a platform.
+    pub fn evidence(&self, pod: &Pod<'_>) -> Option<Evidence> {
+        let os = EvidenceOs::Os(Os::Windows);
+        let pointer = || pod.at(&self.pointer());
+        (self.facts.os == ImageOs::Windows).then(|| image_evidence_of(os, pointer(), self.image, &self.facts))
+    }
+}
+
+fn image_evidence_of(os: EvidenceOs, pointer: String, image: &str, facts: &ImageFacts) -> Evidence {
+    let source = EvidenceSource::Image { pointer, image: image.to_owned(), how: facts.source.name() };
+    Evidence { os, source }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::detect::container_images::ContainerImage;
+use crate::detect::container_images::{ContainerImage, VolumeImage};
 use crate::model::cluster::{ClusterSnapshot, Namespace};
 use crate::model::image::ImageOs;
 use crate::model::pod_view::Pod;
@@ -24,6 +24,8 @@ pub struct DetectionInput<'a> {
     pub settings: &'a Settings,
     /// The facts about the images.
     pub images: &'a [ContainerImage<'a>],
+    /// The facts about the images of volumes.
+    pub volume_images: &'a [VolumeImage<'a>],
     /// What Mullion added to a DaemonSet's template that changes now. Its author may intend something else by now, so
     /// the selector that the annotation names decides only if nothing else does.
     pub earlier_placement: Option<EarlierPlacement<'a>>,

@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::detect::{DetectionInput, decide, images_of};
+use crate::detect::{DetectionInput, decide, images_of, volume_images_of};
 use crate::model::cluster::{ClusterSnapshot, Namespace, Taint, opts_out};
 use crate::model::image::ImageOs;
 use crate::model::names::OS_LABELS;
@@ -127,6 +127,7 @@ pub fn is_windows_pod(pod: WorkloadObject<'_>, snapshot: &ClusterSnapshot, setti
 fn detect(workload: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &Settings) -> Option<(OsDecision, bool)> {
     let pod = Pod::of(workload.kind, workload.object)?;
     let images = images_of(&pod, settings, None, snapshot);
+    let volume_images = volume_images_of(&pod, settings, None, snapshot);
     let multi = images.iter().any(|image| image.facts.os == ImageOs::Multi);
     let decision = decide(&DetectionInput {
         request: &ReviewRequest::creation(workload),
@@ -135,6 +136,7 @@ fn detect(workload: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &S
         snapshot,
         settings,
         images: &images,
+        volume_images: &volume_images,
         earlier_placement: None,
         ignores_default: false,
     });

@@ -52,7 +52,7 @@ pub(crate) fn assign_runtime_class<'a>(
     cx: &WorkloadContext<'a>,
     placed: &mut PlacementChanges<'_>,
 ) -> Option<&'a RuntimeClass> {
-    if cx.input.pod.get("/spec/runtimeClassName").is_some() || cx.input.pod.get("/spec/overhead").is_some() {
+    if cx.input.pod.text("/spec/runtimeClassName").is_some() || cx.input.pod.get("/spec/overhead").is_some() {
         return None;
     }
     let name = match cx.input.settings.runtime_class {

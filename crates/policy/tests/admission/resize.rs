@@ -2,7 +2,7 @@
 
 use mullion_engine::admission::{Endpoint, ReviewResponse, WARNING_LIMIT, respond, review};
 use mullion_engine::model::settings::{Denials, Mode, NodeSettings, Settings};
-use mullion_engine::model::{Operation, ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::model::{MinorVersion, Operation, ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_policy::PolicySet;
 use mullion_snapshot::from_text;
 use serde_json::{Value, json};
@@ -49,6 +49,42 @@ fn only_pods_on_windows_are_denied() {
             // A request without changes is not denied.
             assert_eq!(respond_to(&spec, "1Gi", &PolicySet::default(), endpoint), ReviewResponse::default(), "{spec}");
         }
+    }
+}
+
+/// The reason follows from the versions of the API server and of the node's kubelet, as far as they are known.
+#[test]
+fn the_reason_names_what_rejects_it() {
+    let (on_node, with_os) = (json!({"nodeName": "win"}), json!({"nodeName": "win", "os": {"name": "windows"}}));
+    let infeasible = "Windows nodes cannot resize a pod in place: the kubelet, 1.34, reports it as Infeasible; change";
+    let rejected = "Windows nodes cannot resize a pod in place: the API server rejects it from 1.36 on; change";
+    let by_field =
+        "Windows nodes cannot resize a pod in place: the API server rejects it for spec.os.name: windows; change";
+    for (server, kubelet, spec, start) in [
+        (None, None, &on_node, "Windows nodes cannot resize a pod in place; change"),
+        (None, Some("v1.34.2-eks-1"), &on_node, infeasible),
+        (Some("1.35"), Some("v1.34.2"), &on_node, infeasible),
+        (Some("1.36"), Some("v1.34.2"), &on_node, rejected),
+        (Some("1.36"), None, &on_node, rejected),
+        // No kubelet is newer than the API server.
+        (None, Some("v1.36.0"), &on_node, rejected),
+        (Some("1.33"), Some("v1.33.0"), &with_os, by_field),
+        (None, None, &with_os, by_field),
+    ] {
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "win", "labels": {"kubernetes.io/os": "windows"}},
+            "status": {"nodeInfo": {"kubeletVersion": kubelet}}});
+        let mut snapshot = from_text("nodes", node.to_string().as_bytes()).unwrap();
+        snapshot.api_server = server.map(|server| MinorVersion::of(server).unwrap());
+        let (old, object) = (resized(spec, "1Gi"), resized(spec, "2Gi"));
+        let request = ReviewRequest {
+            operation: Operation::Update,
+            subresource: Some("resize"),
+            old: Some(&old),
+            ..ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "shop", object: &object })
+        };
+        let review = review(&request, &snapshot, &PolicySet::default().resolve(&request, &snapshot));
+        let denial = respond(&review, &object, Endpoint::Mutate).denial.unwrap();
+        assert!(denial.message.contains(start), "{server:?} {kubelet:?} {spec}: {}", denial.message);
     }
 }
 

@@ -91,6 +91,38 @@ fn neutral_windows_options_are_no_evidence() {
     assert_eq!(decide(with(json!({"securityContext": {"windowsOptions": options}}))).0, DetectedOs::Windows);
 }
 
+/// The image of a volume decides only if it is for Windows, a container mounts it, and no container's image decides.
+#[test]
+fn volumes_decide_if_no_container_does() {
+    use DetectedOs::{Linux, Undecided, Windows};
+    const LINUX: &str = "mcr.microsoft.com/dotnet/sdk:8.0-alpine";
+    const UNKNOWN: &str = "registry.example.com/app";
+    const BOTH: &str = "mcr.microsoft.com/dotnet/sdk:8.0";
+    for (container, volume, mounted, expected) in [
+        (UNKNOWN, WINDOWS, "v", Windows),
+        (BOTH, WINDOWS, "v", Windows),
+        (UNKNOWN, WINDOWS, "w", Linux),
+        (UNKNOWN, LINUX, "v", Linux),
+        (LINUX, WINDOWS, "v", Linux),
+        (WINDOWS, LINUX, "v", Windows),
+    ] {
+        let spec = json!({
+            "containers": [{"name": "c", "image": container, "volumeMounts": [{"name": mounted, "mountPath": "/v"}]}],
+            "volumes": [{"name": "v", "image": {"reference": volume}}],
+        });
+        let outcome = create(&pod(spec));
+        let decision = &outcome.review.decision;
+        // Without evidence, the pod gets the Linux default.
+        let by_default = decision.basis == Basis::Default || decision.os == Undecided;
+        let os = if decision.os == Undecided { Linux } else { decision.os };
+        assert_eq!(os, expected, "{container} {volume}: {decision:?}");
+        assert_eq!(by_default, container == UNKNOWN && expected == Linux, "{container} {volume}: {decision:?}");
+    }
+    for volumes in [json!([{"name": "v", "image": "a"}]), json!([{"image": {"reference": 7}}, null, 7]), json!({})] {
+        create(&pod(with(json!({"volumes": volumes}))));
+    }
+}
+
 #[test]
 fn images_decide_without_fields() {
     let images = |list: &[&str]| {

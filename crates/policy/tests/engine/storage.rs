@@ -207,6 +207,7 @@ fn no_reason_is_cut() {
         json!({"hostPath": {"path": "/run/docker.sock"}}),
         json!({"hostPath": {"path": "\\\\.\\pipe\\docker_engine", "type": "Socket"}}),
         json!({"projected": {"sources": [{"downwardAPI": {"items": [{"path": "a", "mode": 0}]}}]}}),
+        json!({"projected": {"sources": [{"clusterTrustBundle": {"path": "a", "user": 0}}]}}),
     ];
     let volumes: Vec<Value> = volumes
         .into_iter()
@@ -217,7 +218,10 @@ fn no_reason_is_cut() {
         })
         .collect();
     let mounts: Vec<Value> = (0..volumes.len())
-        .map(|index| json!({"name": format!("v{index}"), "mountPath": "C:\\v", "mountPropagation": "HostToContainer"}))
+        .map(|index| {
+            json!({"name": format!("v{index}"), "mountPath": "C:\\v", "mountPropagation": "HostToContainer",
+            "bindMountOptions": ["noexec"]})
+        })
         .collect();
     let container = json!({"name": "i", "image": WINDOWS, "volumeMounts": mounts, "volumeDevices": [{"name": "v0"}],
         "terminationMessagePath": "/x", "resources": {"limits": {"memory": "1Gi", "hugepages-2Mi": "2Mi"}}});
@@ -225,7 +229,9 @@ fn no_reason_is_cut() {
         "containers": [{"name": "c", "image": WINDOWS}]});
     let outcome = create_in(&workload("CronJob", spec), &snapshot(), &policies("{rule: MUL3, action: Warn}"));
     let findings = outcome.review.findings;
-    for code in ["MUL301", "MUL302", "MUL303", "MUL304", "MUL305", "MUL306", "MUL307", "MUL308", "MUL309"] {
+    let codes =
+        ["301", "302", "303", "304", "305", "306", "307", "308", "309", "310", "311"].map(|code| format!("MUL{code}"));
+    for code in codes {
         assert!(findings.iter().any(|finding| finding.code == code), "{code}");
     }
     for finding in findings {
@@ -245,12 +251,17 @@ fn what_is_no_volume_is_no_finding() {
         json!([{"name": "v", "secret": {"defaultMode": "0400", "items": {"mode": 0}}}]),
         json!([{"name": "v", "projected": {"sources": [null, {"secret": null}, {"secret": {"items": [null, 1]}}]}}]),
         json!([{"name": "v", "configMap": {"defaultMode": -1}}]),
+        json!([{"name": "v", "configMap": {"defaultUser": "1000", "items": [{"user": []}]}}]),
+        json!([{"name": "v", "projected": {"sources": [{"serviceAccountToken": null}, {"podCertificate": {"user": {}}}]}}]),
     ] {
         let mut spec = spec(json!({}));
         spec["volumes"] = volumes;
         assert!(findings_of(&pod(spec.clone())).is_empty(), "{spec}");
     }
-    for mounts in [json!("x"), json!([null, 1, {"mountPropagation": 1}, {"mountPropagation": "Both"}])] {
+    for mounts in [
+        json!("x"),
+        json!([null, 1, {"mountPropagation": 1}, {"mountPropagation": "Both", "bindMountOptions": "noexec"}]),
+    ] {
         let mut spec = spec(json!({"emptyDir": {"medium": "Memory"}}));
         spec["containers"][0]["volumeMounts"] = mounts;
         spec["containers"][0]["volumeDevices"] = json!({"name": "v"});

@@ -6,7 +6,6 @@ mod built_in;
 pub mod commands;
 pub mod constraints;
 pub mod dates;
-mod minor_version;
 mod print;
 mod read;
 mod row;
@@ -14,7 +13,7 @@ mod tables;
 mod version_skew;
 
 pub use age::{FactsAge, OLD_AFTER_DAYS};
-pub use minor_version::MinorVersion;
+pub use mullion_engine::model::MinorVersion;
 pub use print::built_in_text;
 pub use read::{FactsError, MAX_ROWS, SCHEMA};
 pub use row::PROVIDERS;

@@ -82,7 +82,10 @@ const WORKLOAD_ANNOTATIONS: &[(&str, Reduce)] = &[
     (ALLOW_ANNOTATION, texts::rule_names),
     (DECISION_ANNOTATION, texts::decision),
     ("container.apparmor.security.beta.kubernetes.io/", texts::app_armor_profile),
+    ("microsoft.com/disable-hostprocess-container", texts::only_true),
+    ("microsoft.com/hostprocess-container", texts::only_true),
     ("microsoft.com/hostprocess-inherit-user", texts::only_true),
+    ("microsoft.com/hostprocess-rootfs-location", texts::presence),
     ("openshift.io/scc", texts::presence),
     ("kubernetes.io/config.mirror", texts::presence),
     ("meta.helm.sh/release-name", str::to_owned),
@@ -227,39 +230,53 @@ const CONTAINERS: Kept = Items(&Object(members! {
     "startupProbe": HANDLER,
     "terminationMessagePath": Text(texts::termination_message_path),
     "volumeDevices": Items(&Object(members! { "name": Name })),
-    "volumeMounts": Items(&Object(members! { "mountPath": PATH, "mountPropagation": WORD, "name": Name })),
+    "volumeMounts": Items(&Object(members! {
+        "bindMountOptions": Items(&WORD),
+        "mountPath": PATH,
+        "mountPropagation": WORD,
+        "name": Name,
+    })),
     "workingDir": PATH,
 }));
 
-/// The modes of the files of a volume.
-const FILE_MODES: Kept = Object(members! {
+/// The modes and owners of the files of a volume.
+const FILES: Kept = Object(members! {
     "defaultMode": Number,
-    "items": Items(&Object(members! { "mode": Number })),
+    "defaultUser": Number,
+    "items": Items(&Object(members! { "mode": Number, "user": Number })),
 });
+
+/// The owner of a file of a projected volume.
+const FILE: Kept = Object(members! { "user": Number });
 
 const CLAIM: Kept = Object(members! { "spec": Object(members! { "storageClassName": Name }) });
 
 const VOLUMES: Kept = Items(&Object(members! {
     "azureFile": NOTHING,
-    "configMap": FILE_MODES,
+    "configMap": FILES,
     "csi": Object(members! { "driver": Name }),
-    "downwardAPI": FILE_MODES,
+    "downwardAPI": FILES,
     "emptyDir": Object(members! { "medium": Text(texts::medium), "mode": Number }),
     "ephemeral": Object(members! { "volumeClaimTemplate": CLAIM }),
     "flexVolume": Object(members! { "driver": Name }),
     "hostPath": Object(members! { "path": Text(texts::host_path), "type": WORD }),
+    "image": Object(members! { "reference": IMAGE }),
     "name": Name,
     "nfs": NOTHING,
     "persistentVolumeClaim": NOTHING,
     "projected": Object(members! {
         "defaultMode": Number,
+        "defaultUser": Number,
         "sources": Items(&Object(members! {
-            "configMap": FILE_MODES,
-            "downwardAPI": FILE_MODES,
-            "secret": FILE_MODES,
+            "clusterTrustBundle": FILE,
+            "configMap": FILES,
+            "downwardAPI": FILES,
+            "podCertificate": FILE,
+            "secret": FILES,
+            "serviceAccountToken": FILE,
         })),
     }),
-    "secret": FILE_MODES,
+    "secret": FILES,
 }));
 
 const POD_SPEC: Kept = Object(members! {

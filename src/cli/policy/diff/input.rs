@@ -132,7 +132,8 @@ impl<'t> DiffInput<'t> {
 
     /// Replaces parts of the snapshot with those that `preferred` contains.
     fn prefer(&mut self, preferred: ClusterSnapshot) {
-        let ClusterSnapshot { nodes, runtime_classes, namespaces, images, .. } = preferred;
+        let ClusterSnapshot { api_server, nodes, runtime_classes, namespaces, images, .. } = preferred;
+        self.snapshot.api_server = api_server.or(self.snapshot.api_server);
         self.snapshot.nodes = nodes.or(self.snapshot.nodes.take());
         self.snapshot.runtime_classes = runtime_classes.or(self.snapshot.runtime_classes.take());
         self.snapshot.namespaces.extend(namespaces);

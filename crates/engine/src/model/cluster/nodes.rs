@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use crate::model::MinorVersion;
 use crate::model::cluster::fact::{Excess, Fact, Unusable, UnusableFact};
 use crate::model::cluster::node_labels::NodeLabels;
 use crate::model::cluster::taint::Taint;
@@ -65,6 +66,8 @@ pub struct Node {
     pub build: Option<Build>,
     /// `status.nodeInfo.containerRuntimeVersion`.
     pub container_runtime: Arc<str>,
+    /// The version in `status.nodeInfo.kubeletVersion`; `None` if it is unknown.
+    pub kubelet: Option<MinorVersion>,
     /// `metadata.uid`, if the snapshot is a live one: another node may get the same name later.
     pub uid: Option<Box<str>>,
 }

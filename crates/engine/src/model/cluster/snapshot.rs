@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::model::MinorVersion;
 use crate::model::cluster::fact::UnusableFact;
 use crate::model::cluster::namespace::Namespace;
 use crate::model::cluster::nodes::Nodes;
@@ -13,6 +14,8 @@ use crate::model::windows::Build;
 /// The input of a review besides the workload and the policies.
 #[derive(Debug, Clone, Default)]
 pub struct ClusterSnapshot {
+    /// The version of the API server; `None` if it is unknown.
+    pub api_server: Option<MinorVersion>,
     /// `None`: nodes are unknown (the command line without `--snapshot`).
     pub nodes: Option<Nodes>,
     /// By name. `None` if they are unknown, which is not the same as an empty map.

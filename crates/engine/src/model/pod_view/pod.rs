@@ -1,5 +1,7 @@
 //! The pod inside a workload.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::model::json_pointer::member;
@@ -66,6 +68,23 @@ impl<'a> Pod<'a> {
             let items = spec.and_then(|spec| spec.get(list)).and_then(Value::as_array);
             items.into_iter().flatten().enumerate().map(move |(index, value)| Container { list, index, value })
         })
+    }
+
+    /// The image volumes that a container mounts: the position of the volume, and its reference. The kubelet mounts no
+    /// others (`pkg/kubelet/kuberuntime/kuberuntime_manager.go`, `toKubeContainerImageVolumes`).
+    pub fn image_volumes(&self) -> Vec<(usize, &'a str)> {
+        let reference =
+            |volume: &'a Value| member(volume, "/image/reference")?.as_str().filter(|text| !text.is_empty());
+        let images = self.items("/spec/volumes").iter().enumerate();
+        let mut images: Vec<_> = images
+            .filter_map(|(index, volume)| Some((index, volume.get("name")?.as_str()?, reference(volume)?)))
+            .collect();
+        if !images.is_empty() {
+            let mounts = self.containers().flat_map(|container| container.items("/volumeMounts"));
+            let mounted: HashSet<&str> = mounts.filter_map(|mount| mount.get("name")?.as_str()).collect();
+            images.retain(|(_, name, _)| mounted.contains(name));
+        }
+        images.into_iter().map(|(index, _, reference)| (index, reference)).collect()
     }
 
     /// The container that the absolute `pointer` leads into, and the rest of the pointer below it. Takes the same time

@@ -4,26 +4,27 @@
 //! drops unknown fields. A file still contains both, and the other [`rules`](mod@crate::rules::catalogue) read the
 //! fields that they know and skip the rest.
 //!
-//! [`check`] walks an object along a table of fields (`fields.txt`) that was taken from an API server. It accepts what
+//! [`check`] walks an object along a table of fields (`fields.txt`) that was taken from API servers. It accepts what
 //! Go's decoder accepts: null for anything, a number for a quantity, and field names only in their exact letter case
 //! (sigs.k8s.io/json, `UnmarshalCaseSensitivePreserveInts`); an integer has no decimal point and fits into its 32 or 64
 //! bits. Of what the API server decodes and then rejects by validation it checks only the fields that take a few values
-//! (`values.txt`), and the values beside [operators](crate::rules::field_types::operators). It does not check the text of a time (`creationTimestamp`), or a status, because authors do not write
+//! (`values.txt`), the values beside [operators](crate::rules::field_types::operators), and an empty `runtimeClassName`.
+//! It does not check the text of a time (`creationTimestamp`), or a status, because authors do not write
 //! these.
 
 use serde_json::{Map, Value};
 
-use crate::model::WorkloadKind;
 use crate::model::json_pointer::{escape, field_path};
 use crate::model::names::ALLOW_ANNOTATION;
 use crate::model::pod_view::Pod;
 use crate::model::quantity::is_quantity;
 use crate::model::settings::{Action, Exemptions, Settings};
 use crate::model::text::{nearest, shown};
-use crate::rules::field_types::messages;
+use crate::model::{MinorVersion, WorkloadKind};
+use crate::rules::field_types::messages::{self, Newer};
 use crate::rules::field_types::operators::OperatorRule;
 use crate::rules::field_types::rules::{UNKNOWN_FIELD, UNKNOWN_VALUE, WRONG_TYPE};
-use crate::rules::field_types::table::{FieldTable, FieldType, TABLE};
+use crate::rules::field_types::table::{FieldTable, FieldType, TABLE, Word};
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::rule::Rule;
 
@@ -35,14 +36,18 @@ const MOST: usize = 100;
 /// What the API server could not decode of `object`, a workload of that kind: wrong types first, then unknown fields,
 /// then unknown values, each in the order of the walk.
 ///
+/// A field or a value that is newer than `server`, the version of the API server, is unknown to it. If the version is
+/// `None`, nothing in the table is unknown.
+///
 /// The action is that of the policies if they list these rules, else the rule's default. It is final: `rules.denials`,
 /// `rules.templates` and `mode` do not change it, because they are about what Mullion denies, and these objects are
 /// rejected by the API server.
-pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings) -> Vec<Finding> {
+pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings, server: Option<MinorVersion>) -> Vec<Finding> {
     let annotation = Pod::of(kind, object).and_then(|pod| pod.annotation(ALLOW_ANNOTATION)).unwrap_or_default();
     let exemptions = Exemptions::in_annotation(annotation);
     let mut walk = Walk {
         table: &TABLE,
+        server,
         pointer: String::new(),
         above: Vec::new(),
         wrong: Found::new(&WRONG_TYPE, WRONG_TYPE.default, RejectedBy::ApiServer, &exemptions, settings),
@@ -58,6 +63,8 @@ pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings) -> Vec<Fin
 /// One walk through an object. Its depth is limited by the nesting of the types and not by that of the object.
 struct Walk<'a> {
     table: &'a FieldTable,
+    /// The version of the API server.
+    server: Option<MinorVersion>,
     /// The pointer of the current place.
     pointer: String,
     /// The types around it, each with its pointer's length, starting with the object's own.
@@ -81,12 +88,16 @@ impl Walk<'_> {
                 self.above.push((*at, self.pointer.len()));
                 for (key, value) in members {
                     self.step(key, |walk| match object.fields.get(key.as_str()) {
-                        Some(field) => walk.value(field, value),
+                        Some(field) => match walk.newer(field.since) {
+                            Some(newer) => walk.unknown.add(&walk.pointer, || newer.field(object, key)),
+                            None => walk.value(&field.shape, value),
+                        },
                         None => walk.unknown(key),
                     });
                 }
                 self.above.pop();
                 self.operator(object.name, members);
+                self.class_name(object.name, members);
             }
             (FieldType::Map(inner), Value::Object(members)) => {
                 for (key, value) in members {
@@ -107,6 +118,11 @@ impl Walk<'_> {
         }
     }
 
+    /// The release that first has a field or a value, if the API server is older.
+    fn newer(&self, since: Option<MinorVersion>) -> Option<Newer> {
+        since.zip(self.server).filter(|(since, server)| server < since).map(|(since, server)| Newer { since, server })
+    }
+
     fn step(&mut self, token: &str, then: impl FnOnce(&mut Self)) {
         let length = self.pointer.len();
         self.pointer.push('/');
@@ -116,11 +132,17 @@ impl Walk<'_> {
     }
 
     /// Checks a value of a field that takes only some. An empty one is unset.
-    fn word(&mut self, words: &[&str], text: &str) {
-        if text.is_empty() || words.contains(&text) {
+    fn word(&mut self, words: &[Word], text: &str) {
+        if text.is_empty() {
             return;
         }
-        let meant = nearest(text, words.iter().copied());
+        if let Some(known) = words.iter().find(|word| word.text == text) {
+            if let Some(newer) = self.newer(known.since) {
+                self.other.add(&self.pointer, || newer.value(words, text));
+            }
+            return;
+        }
+        let meant = nearest(text, words.iter().map(|word| word.text));
         let found = if meant.is_some() { &mut self.misspelled } else { &mut self.other };
         found.add(&self.pointer, || messages::unknown_value(self.table, words, text, meant));
     }
@@ -136,6 +158,22 @@ impl Walk<'_> {
         }
         self.misspelled.add(&self.pointer, || rule.texts(operator, count));
         self.pointer.truncate(length);
+    }
+
+    /// Checks the name of a RuntimeClass, which may be missing and not empty: the API server rejects a template with status
+    /// 422, and a pod with 500 up to Kubernetes 1.37 (`plugin/pkg/admission/runtimeclass/admission.go`) and 422 in 1.38.
+    fn class_name(&mut self, object: &str, members: &Map<String, Value>) {
+        const FIELD: &str = "runtimeClassName";
+        if object == "PodSpec" && members.get(FIELD).and_then(Value::as_str) == Some("") {
+            self.step(FIELD, |walk| {
+                walk.misspelled.add(&walk.pointer, || {
+                    (
+                        "the API server rejects an empty name".to_owned(),
+                        "remove it: without it, a pod has no class".to_owned(),
+                    )
+                });
+            });
+        }
     }
 
     fn unknown(&mut self, key: &str) {

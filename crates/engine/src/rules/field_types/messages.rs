@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::model::WorkloadKind;
 use crate::model::json_pointer::field_path;
 use crate::model::text::{list_first, nearest, shown};
+use crate::model::{MinorVersion, WorkloadKind};
 use crate::rules::field_types::nearest_quantity::nearest_quantity;
-use crate::rules::field_types::table::{FieldTable, FieldType, ObjectType};
+use crate::rules::field_types::table::{FieldTable, FieldType, ObjectType, Word};
 
 // === wrong types ===
 
@@ -110,7 +110,7 @@ fn empty_map(field: &str) -> String {
 const LISTED: usize = 8;
 
 /// Message and help for a text in a field that takes only `words`. `meant`: the similar one.
-pub(crate) fn unknown_value(table: &FieldTable, words: &[&str], text: &str, meant: Option<&str>) -> (String, String) {
+pub(crate) fn unknown_value(table: &FieldTable, words: &[Word], text: &str, meant: Option<&str>) -> (String, String) {
     let known = list_first(words, LISTED);
     match meant {
         Some(meant) => {
@@ -147,6 +147,36 @@ fn list_instead(table: &FieldTable, item: &FieldType, value: &Value, field: &str
             }
         }
         _ => format!("write {field} as a list, with a dash before each item"),
+    }
+}
+
+// === newer than the API server ===
+
+/// A release that first has a field or a value, and the older one of the API server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Newer {
+    pub(crate) since: MinorVersion,
+    pub(crate) server: MinorVersion,
+}
+
+impl Newer {
+    /// Message and help for the field `key` of `object`.
+    pub(crate) fn field(self, object: &ObjectType, key: &str) -> (String, String) {
+        let server = self.server;
+        let message = format!("no field {} in {} of Kubernetes {server}", shown(key), type_name(object.name));
+        (message, self.help())
+    }
+
+    /// Message and help for a value of a field that takes `words`.
+    pub(crate) fn value(self, words: &[Word], text: &str) -> (String, String) {
+        let Self { server, .. } = self;
+        let known: Vec<&Word> = words.iter().filter(|word| word.since.is_none_or(|since| since <= server)).collect();
+        let known = list_first(&known, LISTED);
+        (format!("{} is no value of Kubernetes {server}: its values are {known}", shown(text)), self.help())
+    }
+
+    fn help(self) -> String {
+        format!("remove it: it is new in {}", self.since)
     }
 }
 
@@ -192,8 +222,8 @@ fn place_below(table: &FieldTable, at: usize, key: &str) -> Option<String> {
         let mut next = Vec::new();
         for (at, path) in &level {
             let fields = table.object(*at).into_iter().flat_map(|object| &object.fields);
-            next.extend(fields.filter_map(|(field, shape)| match shape {
-                FieldType::Object(inner) => Some((*inner, format!("{path}{field}."))),
+            next.extend(fields.filter_map(|(name, field)| match &field.shape {
+                FieldType::Object(inner) => Some((*inner, format!("{path}{name}."))),
                 _ => None,
             }));
         }

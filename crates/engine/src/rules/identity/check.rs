@@ -13,6 +13,9 @@ use crate::rules::identity::{gmsa, host_process, non_root, user_name};
 
 /// Findings about user names, gMSA and HostProcess.
 pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    if cx.is_windows() && cx.is_whole_pod() {
+        host_process::annotations(cx, out);
+    }
     let pod = SecurityContext::of_pod(&cx.input.pod);
     let mut containers = cx.input.pod.containers().map(SecurityContext::of_container);
     // Every rule is about one of the options, and most pods do not have any.

@@ -4,16 +4,31 @@ use std::cell::OnceCell;
 
 use serde_json::Value;
 
+use crate::model::json_pointer::escape;
 use crate::model::yaml_escapes::has_escape;
 use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
-use crate::rules::identity::rules::{HOST_PROCESS_MIXED, HOST_PROCESS_NETWORK, HOST_PROCESS_USER};
+use crate::rules::identity::rules::{
+    HOST_PROCESS_ANNOTATION, HOST_PROCESS_MIXED, HOST_PROCESS_NETWORK, HOST_PROCESS_USER,
+};
 use crate::rules::identity::security_context::SecurityContext;
 use crate::rules::identity::user_name::faults;
 
 /// If it is `true`, hcsshim runs the container with the rights of containerd and ignores the user
 /// (internal/jobcontainers/oci.go, `inheritUserTokenIsSet`).
 const INHERIT_USER: &str = "microsoft.com/hostprocess-inherit-user";
+
+/// What makes a HostProcess container for hcsshim (internal/oci, `IsJobContainer`; also in a virtual machine). containerd
+/// sets it for each container from `windowsOptions.hostProcess`, over what a pod has (`internal/cri/server/container_create.go`).
+const HOST_PROCESS: &str = "microsoft.com/hostprocess-container";
+
+/// Where the root file system of a HostProcess container is.
+const ROOT_FILESYSTEM: &str = "microsoft.com/hostprocess-rootfs-location";
+
+/// The annotations of hcsshim about HostProcess containers (pkg/annotations/annotations.go). By default containerd passes
+/// only `io.microsoft.container.*` and `io.microsoft.virtualmachine.*` on (`internal/cri/config/config_windows.go`).
+const ANNOTATIONS: [&str; 4] =
+    [HOST_PROCESS, INHERIT_USER, ROOT_FILESYSTEM, "microsoft.com/disable-hostprocess-container"];
 
 /// The domain of the service accounts. hcsshim compares it case-sensitively before it logs on as a service
 /// (internal/jobcontainers/logon.go, `processToken`); Windows ignores the case of the user.
@@ -32,6 +47,25 @@ const SERVICE_ACCOUNTS: [(&str, &str); 6] = [
 
 /// Users that exist in images but on no host.
 const IMAGE_USERS: [&str; 2] = ["ContainerAdministrator", "ContainerUser"];
+
+/// Findings about annotations of a Windows pod that hcsshim would read.
+pub(crate) fn annotations(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let is_set = |key: &&str| match cx.input.pod.annotation(key) {
+        Some(value) if *key == ROOT_FILESYSTEM => !value.is_empty(),
+        // It decides as whom the containers run: see `users`.
+        _ if *key == INHERIT_USER && cx.host_process => false,
+        value => value == Some("true"),
+    };
+    for key in ANNOTATIONS.into_iter().filter(is_set) {
+        let why = if key == HOST_PROCESS {
+            "containerd takes it from windowsOptions.hostProcess"
+        } else {
+            HOST_PROCESS_ANNOTATION.why
+        };
+        let pointer = cx.input.pod.at(&format!("/metadata/annotations/{}", escape(key)));
+        out.push(cx.finding(&HOST_PROCESS_ANNOTATION, pointer, why));
+    }
+}
 
 /// The checks of the API server: `validateWindowsHostProcessPod`. For an ephemeral container it checks the whole pod
 /// again, at the same paths.

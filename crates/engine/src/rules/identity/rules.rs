@@ -71,4 +71,11 @@ rules! {
         why: "the gMSA webhook rejects contents without a name",
         instead: "write gmsaCredentialSpecName and leave gmsaCredentialSpec out",
     }
+
+    /// an annotation about HostProcess containers, which Kubernetes does not read
+    HOST_PROCESS_ANNOTATION {
+        code: "MUL410", name: "host-process-annotation", default: Warn,
+        why: "by default, containerd does not pass it on",
+        instead: "remove it: windowsOptions.hostProcess makes HostProcess pods, and Pod Security sees it",
+    }
 }

@@ -1,8 +1,12 @@
 //! 5xx: image builds compared with node builds.
 
-use crate::place::WorkloadContext;
+use crate::model::text::list_first;
+use crate::model::windows::Build;
+use crate::place::{WorkloadContext, runs_on};
 use crate::rules::finding::Finding;
-use crate::rules::images::rules::{BUILD_END_OF_LIFE, FLOATING_WINDOWS_TAG, NO_COMMON_BUILD, NO_NODE_FOR_BUILD};
+use crate::rules::images::rules::{
+    BUILD_END_OF_LIFE, FLOATING_WINDOWS_TAG, IMAGE_VOLUME_BUILD, NO_COMMON_BUILD, NO_NODE_FOR_BUILD,
+};
 use crate::rules::images::{hosts, left_out, selected_builds, tags};
 
 /// Findings about builds of a Windows pod.
@@ -25,4 +29,27 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     }
     tags::build_end_of_life(cx, &BUILD_END_OF_LIFE, out);
     tags::floating_windows_tag(cx, &FLOATING_WINDOWS_TAG, out);
+    volumes(cx, out);
+}
+
+/// How many builds a message lists.
+const LISTED: usize = 4;
+
+/// Images of volumes whose layers no node of the pod runs. Neither Kubernetes nor containerd documents whether the build of
+/// such layers must be that of the host, so they constrain no placement.
+fn volumes(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let Some(nodes) = cx.input.snapshot.nodes.as_ref().filter(|nodes| !nodes.has_unknown_build()) else { return };
+    let runs_containers = |build: &&Build| cx.builds.known.is_empty() || cx.builds.hosts.contains(build);
+    let hosts: Vec<Build> = nodes.windows_builds().iter().filter(runs_containers).copied().collect();
+    if hosts.is_empty() || !cx.build_matters() {
+        return;
+    }
+    for image in cx.input.volume_images.iter().filter(|image| !image.facts.builds.is_empty()) {
+        let builds = &image.facts.builds;
+        if !hosts.iter().any(|host| runs_on(*host, builds, cx.input.snapshot, cx.node_settings)) {
+            let (own, theirs) = (list_first(builds, LISTED), list_first(&hosts, LISTED));
+            let message = format!("its layers are for {own}, and the nodes that run the pod have {theirs}");
+            out.push(cx.finding(&IMAGE_VOLUME_BUILD, cx.input.pod.at(&image.pointer()), message));
+        }
+    }
 }

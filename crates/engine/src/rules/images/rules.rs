@@ -64,4 +64,11 @@ rules! {
         instead: "select a build that runs its images, or use tags for the selected build",
         about_whole: true,
     }
+    /// the image of a volume, with layers for another Windows build than the nodes
+    IMAGE_VOLUME_BUILD {
+        code: "MUL509", name: "image-volume-build", default: Warn,
+        why: "its layers are for another Windows build than the pod's nodes",
+        instead: "use an image for a build of these nodes",
+        about_whole: true,
+    }
 }

@@ -103,19 +103,21 @@ fn found(
 
 /// The help for a field that `kubectl debug` itself adds (kubectl: pkg/cmd/debug/profiles.go): the user cannot leave it
 /// out, but there is a profile without it. A debug session is an ephemeral container, a pod that is bound to a node by
-/// its own field, or a copy of the pod, for which every profile with such fields adds `shareProcessNamespace`.
+/// its own field, or a copy of the pod, for which every profile with such fields adds `shareProcessNamespace`. On a Windows
+/// node, the profile sysadmin makes a HostProcess pod from kubectl 1.38 on.
 fn debugging(rule: &Rule, cx: &WorkloadContext<'_>) -> Option<&'static str> {
     let is_pod = cx.input.pod.pointer.is_empty();
     let on_node = is_pod && cx.input.pod.label("app.kubernetes.io/managed-by") == Some("kubectl-debug");
     let copy = || is_pod && cx.input.pod.get("/spec/shareProcessNamespace").and_then(Value::as_bool) == Some(true);
     match rule.name {
-        "privileged" | "capabilities" if !cx.is_whole_pod() || on_node || copy() => {
+        "privileged" | "capabilities" | "host-network" | "host-pid" | "host-ipc" if on_node => Some(
+            "leave it out, as kubectl debug --profile=baseline does, or have a HostProcess container by \
+             --profile=sysadmin of kubectl 1.38 or newer, and before by --custom with windowsOptions.hostProcess: true and a \
+             runAsUserName",
+        ),
+        "privileged" | "capabilities" if !cx.is_whole_pod() || copy() => {
             Some("leave it out, as kubectl debug --profile=baseline does")
         }
-        "host-network" | "host-pid" | "host-ipc" if on_node => Some(
-            "leave it out, as kubectl debug --profile=baseline does, or have a HostProcess container by \
-             --custom with windowsOptions.hostProcess: true and a runAsUserName",
-        ),
         _ => None,
     }
 }

@@ -14,6 +14,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     images::mixed(cx, &MIXED_OS_CONTAINERS, out);
     conflict::windows_options_on_linux(cx, &WINDOWS_OPTIONS_ON_LINUX, out);
     images::other_os(cx, &IMAGE_FOR_OTHER_OS, out);
+    images::volumes_for_other_os(cx, &IMAGE_FOR_OTHER_OS, out);
     names::label(cx, &OS_LABEL_MISMATCH, out);
     names::deprecated(cx, &DEPRECATED_OS_KEY, out);
     undecided::tolerates_everything(cx, &TOLERATES_EVERYTHING, out);

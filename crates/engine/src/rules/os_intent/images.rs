@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::detect::image_names::{ImageSource, os_word};
-use crate::detect::{ContainerImage, place_of};
+use crate::detect::{ContainerImage, ImageFacts, place_of};
 use crate::model::image::{ImageOs, ImageRef};
 use crate::model::pod_view::Container;
 use crate::model::text::shown;
@@ -50,13 +50,13 @@ pub(crate) fn mixed(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
 }
 
 /// What shows the operating system of an image, as the end of a clause: ` by its tag (alpine)`.
-fn by_evidence(image: &ContainerImage<'_>) -> String {
-    match image.facts.source {
+fn by_evidence(image: &str, facts: &ImageFacts) -> String {
+    match facts.source {
         ImageSource::Policy => " by a policy".to_owned(),
         ImageSource::Registry => " by its registry".to_owned(),
         ImageSource::Repository => " by its repository".to_owned(),
         ImageSource::Tag => {
-            let word = ImageRef::parse(image.image).ok().and_then(|image| os_word(&image));
+            let word = ImageRef::parse(image).ok().and_then(|image| os_word(&image));
             word.map_or_else(|| " by its tag".to_owned(), |word| format!(" by its tag ({})", shown(word)))
         }
         ImageSource::None => String::new(),
@@ -132,7 +132,7 @@ pub(crate) fn other_os(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut 
             out.push(later_container(cx, rule, image));
             continue;
         }
-        let by = by_evidence(image);
+        let by = by_evidence(image.image, &image.facts);
         let message = format!("this image is for {}{by}, and the pod for {}", other.title(), os.title());
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         found.help =
@@ -142,10 +142,23 @@ pub(crate) fn other_os(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut 
     }
 }
 
+/// Images of volumes that contradict the pod. That of a Linux pod is reported only if it is for Windows alone.
+pub(crate) fn volumes_for_other_os(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let Some(os) = cx.decision.decided() else { return };
+    let other = os.other();
+    for image in cx.input.volume_images.iter().filter(|image| image.facts.os == other.into()) {
+        let by = by_evidence(image.image, &image.facts);
+        let message = format!("this image is for {}{by}, and the pod for {}", other.title(), os.title());
+        let mut found = cx.finding(rule, cx.input.pod.at(&image.pointer()), message);
+        found.help = format!("use an image with the files for {} instead of {}", os.title(), image.image).into();
+        out.push(found);
+    }
+}
+
 /// Images of a pod that is bound to a node of the other system, if nothing else decides the pod's system.
 fn on_other_node(cx: &WorkloadContext<'_>, rule: &'static Rule, os: Os, place: Os, out: &mut Vec<Finding>) {
     for image in cx.input.images.iter().filter(|image| image.facts.os == os.into()) {
-        let by = by_evidence(image);
+        let by = by_evidence(image.image, &image.facts);
         let message = format!("this image is for {}{by}, and the pod's node runs {}", os.title(), place.title());
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         found.help =
@@ -165,7 +178,7 @@ pub(crate) fn ephemeral(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut
     let Some(os) = place_of(&cx.input.pod, cx.input.snapshot).or_else(|| cx.decision.decided()) else { return };
     let other = os.other();
     for image in checked_images(cx).filter(|image| image.facts.os == other.into()) {
-        let by = by_evidence(image);
+        let by = by_evidence(image.image, &image.facts);
         let message = format!("this image is for {}{by}, and the pod runs on {}", other.title(), os.title());
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         found.help = format!("use a {} image instead of {}", os.title(), image.image).into();

@@ -43,7 +43,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     if own.has_placed(BUILD) && wants_build(cx) && !node_constraints::constrains(&cx.input.pod, WINDOWS_BUILD_LABEL) {
         add("/spec/affinity", "kept it off nodes that cannot run its images", REMOVED);
     }
-    if own.has_placed("runtimeClassName") && cx.input.pod.get("/spec/runtimeClassName").is_none() {
+    if own.has_placed("runtimeClassName") && cx.input.pod.text("/spec/runtimeClassName").is_none() {
         add("/spec/runtimeClassName", "set it", REMOVED);
     }
     if own.has_placed("os")

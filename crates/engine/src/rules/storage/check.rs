@@ -15,10 +15,11 @@ use crate::model::settings::Action;
 use crate::place::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::storage::rules::{
-    BLOCK_VOLUME, HUGE_PAGES, MEMORY_VOLUME, MOUNT_PROPAGATION, NFS_VOLUME, TERMINATION_MESSAGE_PATH,
+    BIND_MOUNT_OPTIONS, BLOCK_VOLUME, HUGE_PAGES, MEMORY_VOLUME, MOUNT_PROPAGATION, NFS_VOLUME,
+    TERMINATION_MESSAGE_PATH,
 };
 use crate::rules::storage::volume::{Volume, by_kubelet};
-use crate::rules::storage::{file_mode, host_path};
+use crate::rules::storage::{file_attributes, host_path};
 
 /// The API server's default (`pkg/apis/core/v1/defaults.go`, `SetDefaults_Container`).
 const DEFAULT_TERMINATION_MESSAGE_PATH: &str = "/dev/termination-log";
@@ -32,6 +33,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
         block_devices(&container, cx, out);
         huge_pages(&container, cx, out);
         propagation(&container, cx, out);
+        bind_mount_options(&container, cx, out);
         termination_message_path(&container, cx, out);
     }
 }
@@ -116,6 +118,19 @@ fn propagation(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Ve
     }
 }
 
+/// Options of bind mounts (`VolumeMount.BindMountOptions` in pkg/apis/core/types.go: no effect on Windows nodes). They are
+/// new in Kubernetes 1.37, behind the feature gate `VolumeBindMountOptions`. With the gate on, the scheduler also looks for
+/// a node that declares the feature, which no kubelet does with containerd up to 2.4.
+fn bind_mount_options(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    for (index, mount) in container.items("/volumeMounts").iter().enumerate() {
+        let options = mount.get("bindMountOptions").and_then(Value::as_array);
+        if options.is_some_and(|options| !options.is_empty()) {
+            let pointer = cx.at(container, &format!("/volumeMounts/{index}/bindMountOptions"));
+            out.push(cx.finding(&BIND_MOUNT_OPTIONS, pointer, BIND_MOUNT_OPTIONS.why));
+        }
+    }
+}
+
 /// The path of the termination message. containerd mounts single files, so it works; the documentation calls it
 /// limited.
 fn termination_message_path(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
@@ -141,5 +156,5 @@ fn check_volume(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Find
         out.push(by_kubelet(cx.finding(&HUGE_PAGES, volume.at(cx, "/emptyDir/medium"), HUGE_PAGES.why)));
     }
     host_path::check(volume, cx, out);
-    file_mode::check(volume, cx, out);
+    file_attributes::check(volume, cx, out);
 }

@@ -1,7 +1,7 @@
 //! 3xx: volumes, host paths, file modes, devices.
 
 pub(crate) mod check;
-mod file_mode;
+mod file_attributes;
 mod host_path;
 pub(crate) mod rules;
 mod volume;

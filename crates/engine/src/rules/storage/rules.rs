@@ -67,4 +67,18 @@ rules! {
         why: "Windows ignores file modes: this protects nothing",
         instead: "leave it out, and mount the volume only where it may be read",
     }
+
+    /// an owner of mounted files that Windows does not set
+    FILE_OWNER {
+        code: "MUL310", name: "file-owner", default: Warn,
+        why: "Windows nodes set no file owner: it protects nothing",
+        instead: "leave it out, and mount the volume only where it may be read",
+    }
+
+    /// bindMountOptions on a Windows container
+    BIND_MOUNT_OPTIONS {
+        code: "MUL311", name: "bind-mount-options", default: Warn,
+        why: "Windows ignores mount options: they protect nothing",
+        instead: "leave it out",
+    }
 }

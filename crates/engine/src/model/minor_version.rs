@@ -14,7 +14,7 @@ pub struct MinorVersion {
 
 impl MinorVersion {
     /// Newer than every version.
-    pub(crate) const MAX: Self = Self::new(u16::MAX, u16::MAX);
+    pub const MAX: Self = Self::new(u16::MAX, u16::MAX);
 
     /// A version from its two numbers.
     pub const fn new(major: u16, minor: u16) -> Self {
@@ -61,7 +61,7 @@ impl FromStr for MinorVersion {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts = text.split_once('.').and_then(|(major, minor)| Some((number(major)?, number(minor)?)));
         let (major, minor) = parts.ok_or_else(|| {
-            let shown = mullion_engine::model::text::shown(text);
+            let shown = crate::model::text::shown(text);
             format!("`{shown}` is not a minor version; write \"1.32\"")
         })?;
         Ok(Self { major, minor })
