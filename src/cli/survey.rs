@@ -26,7 +26,8 @@ use crate::report::{RenderOptions, ReportFormat};
     Without FILE, the cluster of the current context is read. You can also pass one dump:
 
   kubectl get nodes,pods,namespaces,events,deployments,replicasets,statefulsets,daemonsets,jobs,cronjobs,\
-replicationcontrollers,runtimeclasses,poddisruptionbudgets,horizontalpodautoscalers,csinodes -A -o json | mullion survey -
+replicationcontrollers,runtimeclasses,poddisruptionbudgets,horizontalpodautoscalers,csinodes,networkpolicies,\
+persistentvolumeclaims,persistentvolumes,storageclasses,csidrivers -A -o json | mullion survey -
 
 Exit code: 0 for a report; 1 for what --fail-on names; 2 for input or policies that cannot be read. The highest that applies.")]
 pub struct SurveyArgs {

@@ -11,12 +11,14 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt as _};
-use mullion_cluster::{ControlPlane, wait_for};
+use mullion_cluster::{ControlPlane, Release, wait_for};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::shared::*;
-use crate::survey::faults::{CORDONED_POOL, NAMESPACE, careless_agent, cordoned, daemon_sets_without_a_pool, faults};
+use crate::survey::faults::{
+    CORDONED_POOL, NAMESPACE, careless_agent, cordoned, daemon_sets_without_a_pool, faults, featured, meshed,
+};
 use crate::survey::fleet::{SOUND, nodes, sound_workloads};
 
 /// Creates nodes and workloads, and waits until every pod is in its final state.
@@ -25,8 +27,9 @@ async fn create_fleet(plane: &ControlPlane) -> Result<()> {
     let namespaces = SOUND.iter().chain([&NAMESPACE]);
     let namespaces: Vec<Value> =
         namespaces.map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).collect();
-    let planted = faults().iter().map(faults::Fault::object).collect::<Vec<_>>();
+    let planted = faults().iter().chain(&featured_here()?).map(faults::Fault::object).collect::<Vec<_>>();
     let mut objects = namespaces;
+    objects.extend(meshed());
     objects.extend(sound_workloads());
     objects.extend(planted);
     objects.push(careless_agent());
@@ -37,6 +40,11 @@ async fn create_fleet(plane: &ControlPlane) -> Result<()> {
     plane.kubectl(&["cordon", "-l", &format!("agentpool={CORDONED_POOL}")]).await?;
     plane.kubectl_with_input(&["create", "-f", "-"], &cordoned().object().to_string()).await?;
     wait_until_settled(plane).await
+}
+
+/// The fault of declared features, from the first release whose scheduler compares them.
+fn featured_here() -> Result<Option<faults::Fault>> {
+    Ok((Release::under_test()? >= Release::v1(36)).then(featured))
 }
 
 /// Waits until every pod of every Deployment and DaemonSet is in its final state. A list of all 3,000 pods takes seconds
@@ -108,19 +116,20 @@ async fn survey(arguments: &[&str]) -> Result<Value> {
 }
 
 /// What is reported about pools and DaemonSets.
-const OTHER_FINDINGS: [(&str, &[&str]); 8] = [
+const OTHER_FINDINGS: [(&str, &[&str]); 9] = [
     ("careless-agent", &["SUR201"]),
     ("collector", &["SUR401"]),
     ("exporter-2022", &["SUR402"]),
     ("images", &["SUR502"]),
-    ("win19 (ltsc2019)", &["SUR501", "SUR502", "SUR504", "SUR507"]),
-    ("win22 (ltsc2022)", &["SUR502", "SUR503", "SUR504"]),
-    ("win23 (23h2)", &["SUR501", "SUR502", "SUR504"]),
-    ("win25 (ltsc2025)", &["SUR502", "SUR505"]),
+    ("meshed", &["SUR311"]),
+    ("win19 (ltsc2019)", &["SUR404", "SUR501", "SUR502", "SUR504", "SUR507"]),
+    ("win22 (ltsc2022)", &["SUR404", "SUR502", "SUR503", "SUR504"]),
+    ("win23 (23h2)", &["SUR404", "SUR501", "SUR502", "SUR504"]),
+    ("win25 (ltsc2025)", &["SUR404", "SUR502", "SUR505"]),
 ];
 
 /// Beginnings of codes, and a part of the fields that their findings may name: `|` separates alternatives.
-const PATHS: [(&str, &str); 13] = [
+const PATHS: [(&str, &str); 16] = [
     ("SUR1", "status.|spec.nodeName|message of Event"),
     ("SUR2", "status.|message of Event"),
     ("SUR301", "spec.nodeSelector"),
@@ -131,9 +140,12 @@ const PATHS: [(&str, &str); 13] = [
     ("SUR306", "spec.nodeSelector|spec.affinity.nodeAffinity"),
     ("SUR307", "spec.containers[0].resources.limits.memory"),
     ("SUR308", "spec.securityContext.windowsOptions.hostProcess"),
+    ("SUR309", "spec.template.metadata.labels"),
+    ("SUR311", "metadata.labels[istio.io/dataplane-mode] of Namespace mesh"),
     ("SUR401", "spec.template.spec.tolerations"),
     // The fleet has one that an affinity excludes.
     ("SUR402", "spec.template.spec.affinity.nodeAffinity"),
+    ("SUR404", "spec.containers[*].image"),
     ("SUR50", "status.nodeInfo.|spec.taints|spec.containers[*].image"),
 ];
 
@@ -167,10 +179,19 @@ pub async fn every_planted_fault_is_found(plane: &ControlPlane) -> Result<()> {
         from_dump[part] = live[part].clone();
     }
     ensure!(from_dump == live, "the dump differs:\n{from_dump:#}\n{live:#}");
+    // What only a dump contains.
+    let more = plane.kubectl(&["get", &format!("{DUMPED},networkpolicies"), "-A", "-o", "json"]).await?;
+    std::fs::write(&dump, more)?;
+    let of_policies = findings(&survey(&[&dump.to_string_lossy()]).await?)?;
+    let meshed = of_policies.get("meshed").is_some_and(|codes| codes.contains("SUR309"));
+    ensure!(meshed, "no policy is found: {of_policies:?}");
+    let unread = live["coverage"]["unread"].to_string();
+    ensure!(unread.contains("networkpolicies") && unread.contains("read only from dumps"), "{unread}");
     let mut findings = findings(&live)?;
     let mut expected: BTreeMap<String, BTreeSet<String>> = faults()
         .iter()
         .chain([&cordoned()])
+        .chain(&featured_here()?)
         .map(|fault| (fault.name.to_owned(), fault.codes.iter().map(|code| (*code).to_owned()).collect()))
         .collect();
     for (name, codes) in OTHER_FINDINGS {

@@ -54,14 +54,18 @@ impl Pool {
             "ltsc2022" => json!([end_2022()]),
             _ => json!([]),
         };
-        json!({
+        let mut value = json!({
             "name": self.name, "provider": "AKS", "os": if windows { "windows" } else { "linux" }, "release": some(self.release),
             "build": some(self.build), "revisions": revisions, "kubelets": ["v1.33.4"],
             "runtimes": [if self.release == "ltsc2019" { "containerd://1.7.20" } else { "containerd://1.7.29" }],
             "taints": taints, "nodes": self.nodes, "ready": self.ready, "cordoned": self.nodes - self.ready,
             "windowsPods": self.pods(true, "pods"), "otherPods": self.pods(false, "pods"),
             "misplacedPods": self.pods(true, "misplacedPods") + self.pods(false, "misplacedPods"), "ends": ends,
-        })
+        });
+        if self.name == "web" {
+            value["declaredFeatures"] = json!([{"feature": "RestartAllContainersOnContainerExits", "nodes": 3}]);
+        }
+        value
     }
 }
 
@@ -136,7 +140,7 @@ const WORKLOADS: [Row; 22] = [
     ("monitoring", "DaemonSet", "node-agent", "linux", NOTHING, "quay.io/prometheus/node-exporter:v1.9.1", &[], "unknown", 12, 7, &["sys", "web", "win19", "win22"], "Argo CD application monitoring", &["SUR101"]),
     ("monitoring", "DaemonSet", "windows-exporter", "windows", SELECTOR, "ghcr.io/prometheus-community/windows-exporter:0.31.3", &["10.0.17763", "10.0.20348"], "registry", 9, 9, &["win19", "win22"], "Argo CD application monitoring", &["SUR401"]),
     ("monitoring", "Deployment", "grafana", "linux", NOTHING, "docker.io/grafana/grafana:12.2.1", &[], "unknown", 1, 1, &["web"], "Argo CD application monitoring", &["SUR302"]),
-    ("shop", "Deployment", "cart", "windows", SELECTOR, "registry.contoso.example/shop/cart:2026.11.3-ltsc2022", &["10.0.20348"], "name", 12, 12, &["win22"], "Flux Kustomization shop", &[]),
+    ("shop", "Deployment", "cart", "windows", SELECTOR, "registry.contoso.example/shop/cart:2026.11.3-ltsc2022", &["10.0.20348"], "name", 12, 12, &["win22"], "Flux Kustomization shop", &["SUR309"]),
     ("shop", "Deployment", "catalog", "windows", SELECTOR, "registry.contoso.example/shop/catalog:2026.11.3-ltsc2022", &["10.0.20348"], "name", 12, 12, &["win22"], "Flux Kustomization shop", &[]),
     ("shop", "Deployment", "checkout", "windows", SELECTOR, "registry.contoso.example/shop/checkout:2026.11.3-ltsc2022", &["10.0.20348"], "name", 8, 8, &["win22", "win25"], "Flux Kustomization shop", &[]),
     ("shop", "Deployment", "frontend", "linux", "spec.template.spec.nodeSelector[\"kubernetes.io/os\"] is linux", "registry.contoso.example/shop/frontend:2026.11.3", &[], "unknown", 10, 10, &["web"], "Flux Kustomization shop", &[]),
@@ -189,7 +193,7 @@ type FindingRow = (
 );
 
 #[rustfmt::skip]
-const FINDINGS: [FindingRow; 16] = [
+const FINDINGS: [FindingRow; 17] = [
     ("SUR101", "monitoring", "DaemonSet", "node-agent", "spec.nodeName", "node-agent-x7k2p",
      "6 pods of this Linux DaemonSet are on Windows nodes of the pools win19 and win22. They cannot start there.",
      "Set `kubernetes.io/os: linux` in `spec.template.spec.nodeSelector`.",
@@ -223,6 +227,7 @@ const FINDINGS: [FindingRow; 16] = [
     ("SUR306", "billing", "Deployment", "invoice-api", "spec.template.spec.nodeSelector", "", "This workload runs only on nodes with node.kubernetes.io/windows-build=10.0.17763.", "Plan to change the selector together with the pool.", "", 6, &[]),
     ("SUR306", "billing", "CronJob", "month-end", "spec.jobTemplate.spec.template.spec.nodeSelector", "", "This workload runs only on nodes with node.kubernetes.io/windows-build=10.0.17763.", "Plan to change the selector together with the pool.", "", 1, &[]),
     ("SUR306", "billing", "Deployment", "pdf-renderer", "spec.template.spec.nodeSelector", "", "This workload runs only on nodes with node.kubernetes.io/windows-build=10.0.17763.", "Plan to change the selector together with the pool.", "", 3, &[]),
+    ("SUR309", "shop", "Deployment", "cart", "spec.template.metadata.labels", "cart-7d9-bbbbb", "The NetworkPolicy deny-all selects these pods, and no engine that Mullion knows has a pod on their Windows nodes to enforce it.", "Install an engine on the Windows nodes.", "", 12, &["akswin22000003"]),
     ("SUR401", "monitoring", "DaemonSet", "windows-exporter", "spec.template.spec.tolerations", "", "2 nodes of Windows pool win25 have no pod of this DaemonSet: the DaemonSet does not tolerate the taint os=windows:NoSchedule.", "Add a toleration for os=windows:NoSchedule to spec.template.spec.tolerations.", "", 0, &[]),
     ("SUR308", "web-legacy", "Pod", "debug-shell", "spec.securityContext.windowsOptions.hostProcess", "", "The pod has access to its node: it is a HostProcess pod.", "Delete it if nobody uses it.", "", 1, &["akswin22000001"]),
 ];
@@ -232,10 +237,14 @@ fn finding(row: &FindingRow) -> Value {
     let entry = find_kind(code).unwrap_or_else(|| panic!("{code} is not in the catalogue"));
     let (name, severity) = (entry.name, entry.severity);
     let some = |text: &str| if text.is_empty() { Value::Null } else { json!(text) };
-    json!({
+    let mut value = json!({
         "code": code, "finding": name, "severity": severity.name(), "namespace": namespace, "kind": kind, "name": object, "path": path,
         "pod": some(pod), "message": message, "action": action, "raw": some(raw), "pods": pods, "nodes": nodes,
-    })
+    });
+    if *code == "SUR309" {
+        value["related"] = json!([{"namespace": namespace, "kind": "NetworkPolicy", "name": "deny-all"}]);
+    }
+    value
 }
 
 /// A cluster of AKS with Linux nodes and three Windows releases, and a problem of each kind.

@@ -35,6 +35,7 @@ fn names(report: &SurveyReport) -> BTreeSet<String> {
     }
     for finding in &report.findings {
         names.extend(finding.nodes.iter().chain(&finding.pod).cloned());
+        names.extend(finding.related.iter().map(|object| object.name.clone()));
     }
     names
 }

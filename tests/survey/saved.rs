@@ -6,11 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, ReplicationController};
+use k8s_openapi::api::core::v1::{
+    Event, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController,
+};
 use k8s_openapi::api::events::v1::Event as LaterEvent;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::storage::v1::CSINode;
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, StorageClass};
 use mullion_survey::InventoryReader;
 use mullion_survey::inventory::{KINDS, read_json};
 use serde_json::{Value, json};
@@ -39,6 +42,11 @@ fn objects() -> Vec<Value> {
         planted::<PodDisruptionBudget>(),
         planted::<HorizontalPodAutoscaler>(),
         planted::<CSINode>(),
+        planted::<NetworkPolicy>(),
+        planted::<PersistentVolumeClaim>(),
+        planted::<PersistentVolume>(),
+        planted::<StorageClass>(),
+        planted::<CSIDriver>(),
     ]
 }
 
@@ -64,10 +72,13 @@ const ANNOTATIONS: [&str; 18] = [
     "kubectl.kubernetes.io/last-applied-configuration",
 ];
 
+/// Kinds of which a survey reads a label selector.
+const HAVE_SELECTORS: [&str; 2] = ["PodDisruptionBudget", "NetworkPolicy"];
+
 /// Adds what the types do not show: annotations with a meaning, members of later versions of Kubernetes, and an item for
 /// each condition and reason with a meaning. Every text that is added is planted, too.
 fn enrich(object: &mut Value) {
-    let is_budget = object["kind"] == "PodDisruptionBudget";
+    let has_selector = HAVE_SELECTORS.contains(&object["kind"].as_str().unwrap());
     let mut count = 90_000;
     let mut text = || {
         count += 1;
@@ -93,8 +104,8 @@ fn enrich(object: &mut Value) {
             failed["state"]["terminated"]["reason"] = json!("StartError");
             statuses.push(failed);
         }
-        // A budget with a selector that is not known is an error.
-        let is_selector = is_budget && (members.contains_key("matchLabels") || members.contains_key("operator"));
+        // An object with a selector that is not known is an error.
+        let is_selector = has_selector && (members.contains_key("matchLabels") || members.contains_key("operator"));
         if !is_selector && !members.keys().any(|key| key.contains(PLANTED)) {
             members.insert("laterMember".to_owned(), text());
         }
@@ -117,8 +128,12 @@ fn saved(objects: &[Value]) -> Vec<Value> {
 fn saved_of_every_kind() -> Vec<Value> {
     let mut objects = objects();
     // The texts of a selector are checked when it is read.
-    let budgets = objects.iter_mut().filter(|object| object["kind"] == "PodDisruptionBudget");
-    budgets.for_each(|budget| budget["spec"]["selector"]["matchExpressions"][0]["operator"] = json!("In"));
+    for object in &mut objects {
+        for selector in ["selector", "podSelector"] {
+            let selector = object.pointer_mut(&format!("/spec/{selector}/matchExpressions/0/operator"));
+            selector.into_iter().for_each(|operator| *operator = json!("In"));
+        }
+    }
     objects.iter_mut().for_each(enrich);
     saved(&objects)
 }

@@ -40,6 +40,8 @@ pub enum FindingGroup {
     Luck,
     /// Something else about a workload.
     Fragile,
+    /// What the cluster has around Windows pods is not for them: policies, storage, a mesh, agents.
+    Unserved,
     /// A DaemonSet has no pod in a pool that it is for.
     AbsentDaemonSet,
     /// A DaemonSet is not for a pool.
@@ -57,6 +59,12 @@ const PODS: &[&str] = &["pods"];
 const PODS_ON_NODES: &[&str] = &["pods", "nodes"];
 /// That there are no pods, and why.
 const EVENTS: &[&str] = &["pods", "events"];
+/// Pods, and what selects them.
+const POLICIES: &[&str] = &["pods", "nodes", "networkpolicies"];
+/// Pods, and the drivers of the nodes. What of the volumes was not read has no driver.
+const DRIVERS: &[&str] = &["pods", "nodes", "csinodes"];
+/// Pods on nodes, and the labels of their namespaces.
+const LABELS: &[&str] = &["pods", "nodes", "namespaces"];
 /// What a namespace exempts from the rules.
 const NAMESPACES: &[&str] = &["namespaces"];
 
@@ -210,6 +218,14 @@ pub static FINDINGS: &[FindingKind] = findings! {
         why: "A volume can be used only in its zone or on its node, and a node attaches a limited number of volumes.",
         instead: "Add a node in the zone of the volume, or one that attaches more volumes; kubectl describe pv shows where a volume can be used.",
         sources: &["https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity", "https://kubernetes.io/docs/concepts/storage/storage-limits/"],
+    }
+
+    /// the pod needs a feature that nodes do not declare
+    {
+        code: "SUR114", name: "missing-node-feature", severity: Problem, group: Stuck, needs: PODS_ON_NODES,
+        why: "Since Kubernetes 1.36 kubelets declare features in status.declaredFeatures of their node, and the scheduler places a pod that uses one only on a node that declares it. Its message does not name the feature; it is computed here from the fields of the pod. A kubelet rejects a pod that it cannot serve (PodFeatureUnsupported).",
+        instead: "Compare status.declaredFeatures of the nodes with what the pod uses; update the nodes, or remove the field from the pod template.",
+        sources: &["https://kubernetes.io/docs/concepts/scheduling-eviction/node-declared-features/", "https://github.com/kubernetes/kubernetes/tree/master/staging/src/k8s.io/component-helpers/nodedeclaredfeatures"],
     }
 
     /// the image has no entry for the operating system and build of the node
@@ -468,6 +484,30 @@ pub static FINDINGS: &[FindingKind] = findings! {
         sources: &[HOST_PROCESS],
     }
 
+    /// NetworkPolicies select pods on Windows nodes where no known engine enforces them
+    {
+        code: "SUR309", name: "network-policy-not-enforced", severity: Warning, group: Unserved, needs: POLICIES,
+        why: "Without an engine on the node a NetworkPolicy has no effect, and nothing reports it. For Windows nodes Mullion knows Calico, Antrea and Azure Network Policy Manager, whose support on Windows AKS ended on 2026-09-30. An engine that runs as a service of Windows has no pod, so a survey does not see it. NetworkPolicies are read from dumps only.",
+        instead: "Install an engine on the Windows nodes, such as Calico, or restrict the traffic outside of the cluster, such as with network security groups. If a service of Windows enforces the policies, nothing is wrong.",
+        sources: &["https://kubernetes.io/docs/concepts/services-networking/network-policies/", "https://github.com/MicrosoftDocs/azure-aks-docs/blob/main/articles/aks/includes/azure-network-policy-manager-windows-retirement.md", "https://docs.tigera.io/calico/latest/getting-started/kubernetes/windows-calico/", "https://github.com/antrea-io/antrea/blob/main/docs/windows.md"],
+    }
+
+    /// a volume of a Windows workload needs a CSI driver that no node of a Windows pool has
+    {
+        code: "SUR310", name: "csi-driver-not-on-windows", severity: Warning, group: Unserved, needs: DRIVERS,
+        why: "The scheduler places the pod all the same, and the kubelet cannot mount its volume: the pod stays in ContainerCreating. The driver of a claim is known from its PersistentVolume or from its StorageClass and the CSIDriver, which are read from dumps only.",
+        instead: "Install the node plugin of the driver for Windows, if it has one, or use a volume of another driver. With preventPodSchedulingIfMissing: true in its CSIDriver, a scheduler of Kubernetes 1.37 or newer leaves out nodes without the driver, so that the pod waits and its message contains why; an autoscaler must then know the CSINodes of new nodes.",
+        sources: &["https://kubernetes.io/docs/concepts/storage/storage-limits/", "https://github.com/kubernetes/kubernetes/blob/master/pkg/scheduler/framework/plugins/nodevolumelimits/csi.go", "https://kubernetes.io/docs/concepts/storage/volumes/#csi"],
+    }
+
+    /// a Windows workload is in ambient mode of Istio
+    {
+        code: "SUR311", name: "ambient-mode", severity: Warning, group: Unserved, needs: LABELS,
+        why: "Ambient mode redirects the traffic of pods by istio-cni and ztunnel, which run on Linux nodes only. Windows services in such a namespace have answered with status 503.",
+        instead: "Set the label istio.io/dataplane-mode: none in the pod template. Clients in the mesh then use plain text, which a PeerAuthentication with mode STRICT denies.",
+        sources: &["https://istio.io/latest/docs/ambient/usage/add-workloads/", "https://github.com/istio/istio/issues/58099", "https://github.com/istio/istio/blob/master/manifests/charts/istio-cni/templates/daemonset.yaml"],
+    }
+
     /// a taint keeps a DaemonSet off a Windows pool
     {
         code: "SUR401", name: "daemonset-tainted-off", severity: Warning, group: AbsentDaemonSet, needs: PODS_ON_NODES,
@@ -490,6 +530,14 @@ pub static FINDINGS: &[FindingKind] = findings! {
         why: "The controller creates a pod on each node that fits. Events of the DaemonSet may show that pods are rejected by a quota or a webhook.",
         instead: "Read the Events of the DaemonSet: kubectl describe daemonset.",
         sources: &["https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/"],
+    }
+
+    /// agents of a purpose run on Linux nodes, and none of them on a Windows pool
+    {
+        code: "SUR404", name: "no-windows-agent", severity: Notice, group: Unserved, needs: PODS_ON_NODES,
+        why: "Agents for security, logs, metrics and backup are DaemonSets, and many charts select Linux nodes. Mullion knows the purpose of some images; another DaemonSet, a sidecar or a service of Windows may do the same on the Windows nodes. The finding states where pods are, and not what a product supports.",
+        instead: "Check what does this on the Windows nodes. Some products have a DaemonSet of their own for Windows, which must be enabled.",
+        sources: &["https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/", "https://github.com/prometheus-community/helm-charts/tree/main/charts/prometheus-windows-exporter", "https://github.com/vmware-tanzu/velero/issues/8424", "https://github.com/falcosecurity/falco/issues/3223"],
     }
 
     /// support of the Windows release of a pool has ended, or the provider has deleted its node images

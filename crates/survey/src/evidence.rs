@@ -5,7 +5,7 @@ use std::fmt;
 use mullion_engine::model::text::{list_with, upper_first};
 
 use crate::inventory::{
-    BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, OTHER_TIMES, REPEATED, STATUSES, SurveyKind,
+    BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, OTHER_TIMES, REPEATED, STATUSES, SurveyKind, is_only_in_dumps,
 };
 use crate::report::{Coverage, Unread};
 
@@ -142,9 +142,10 @@ impl Coverage {
         if parts.is_empty() { ListEvidence::Whole } else { ListEvidence::Part(list_with(&parts, "and")) }
     }
 
-    /// Whether something was not read.
+    /// Whether something was not read. Kinds that are read only from dumps do not count: a survey has no rights for them.
     pub fn is_partial(&self) -> bool {
-        self.unread.iter().any(|unread| !NO_LISTS.contains(&unread.kind.as_str()))
+        let counts = |kind: &str| !NO_LISTS.contains(&kind) && !is_only_in_dumps(kind);
+        self.unread.iter().any(|unread| counts(&unread.kind))
     }
 }
 
@@ -227,6 +228,7 @@ mod tests {
             (&[(REPEATED, None), (OTHER_TIMES, None)], false),
             (&[("pods", None)], true),
             (&[("pods", Some("shop"))], true),
+            (&[("networkpolicies", None), ("csidrivers", None)], false),
             (&[(OTHER_NAMESPACES, None)], true),
             (&[(BROKEN_INPUTS, None)], true),
         ] {

@@ -20,6 +20,7 @@ mod evidence;
 pub mod facts;
 pub mod inventory;
 mod messages;
+mod node_agents;
 mod node_product;
 pub mod read;
 pub mod redact;

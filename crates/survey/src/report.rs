@@ -128,6 +128,9 @@ pub struct NodePool {
     pub runtimes: Vec<String>,
     /// Taints that all or some of the nodes have.
     pub taints: Vec<PoolTaint>,
+    /// Features that kubelets declare (`status.declaredFeatures`), at most 64. Absent if no node has the member.
+    #[serde(default)]
+    pub declared_features: Option<Vec<PoolFeature>>,
     /// The number of nodes.
     pub nodes: usize,
     /// The number of them that are ready.
@@ -161,6 +164,16 @@ pub struct PoolTaint {
     /// In the format of `kubectl taint`: `os=windows:NoSchedule`.
     pub taint: String,
     /// The number of nodes that have it.
+    pub nodes: usize,
+}
+
+/// A feature that nodes of a pool declare.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolFeature {
+    /// `RestartAllContainersOnContainerExits`.
+    pub feature: String,
+    /// The number of nodes that declare it.
     pub nodes: usize,
 }
 
@@ -313,6 +326,9 @@ pub struct SurveyFinding {
     pub pods: usize,
     /// The nodes of these pods, at most 16.
     pub nodes: Vec<String>,
+    /// Other objects that the message names: NetworkPolicies, a CSI driver and a claim, a DaemonSet.
+    #[serde(default)]
+    pub related: Vec<ObjectRef>,
 }
 
 /// A DaemonSet for Windows nodes.

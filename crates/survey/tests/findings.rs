@@ -258,6 +258,7 @@ fn cases() -> Vec<Case> {
     cases.extend(of_pods());
     cases.extend(of_workloads());
     cases.extend(of_nodes());
+    cases.extend(of_surroundings());
     cases
 }
 
@@ -308,6 +309,39 @@ fn of_pods() -> Vec<Case> {
             CONDITION,
             "is in another zone",
         ),
+        (
+            "SUR113",
+            "p",
+            vec![pending(windows(PRIVATE), "1 disk.example CSI driver is not installed on the node.")],
+            CONDITION,
+            "do not have the CSI driver of a volume",
+        ),
+        // The node declares features, and not this one.
+        (
+            "SUR114",
+            "p",
+            vec![declares(node("w", "10.0.20348.4294"), &["ExtendWebSocketsToKubelet"]), pending(restarts(), "x")],
+            CONDITION,
+            "1 node that would fit the pod does not declare the feature RestartAllContainersOnContainerExits, for restartPolicyRules",
+        ),
+        // What the node declares is not in its object, and the scheduler rejects it.
+        (
+            "SUR114",
+            "p",
+            vec![pending(restarts(), FEATURES)],
+            CONDITION,
+            "leaves out nodes that do not declare a feature that it needs: the feature RestartAllContainersOnContainerExits",
+        ),
+        ("SUR114", "p", vec![pending(windows(PRIVATE), FEATURES)], CONDITION, "no rule that Mullion knows"),
+        (
+            "SUR114",
+            "p",
+            vec![rejected("PodFeatureUnsupported", "Pod requires node features that are not available: A")],
+            "status.message",
+            "it needs a feature that the kubelet does not have",
+        ),
+        // Neither is known.
+        ("SUR222", "p", vec![pending(restarts(), "x")], CONDITION, "whether 1 node that would fit the pod declares"),
         ("SUR109", "p", vec![rejected("PodOSNotSupported", "x")], "status.message", "spec.os.name is another"),
         (
             "SUR110",
@@ -342,6 +376,22 @@ fn of_pods() -> Vec<Case> {
             "last with exit code 0xC0000135: a DLL is missing in the image",
         ),
     ]
+}
+
+/// The message of the scheduler of Kubernetes 1.36 to 1.38.
+const FEATURES: &str =
+    "0/2 nodes are available: 1 node(s) didn't match Pod's required features, 1 node(s) had untolerated taint(s).";
+
+fn declares(mut node: Value, features: &[&str]) -> Value {
+    node["status"]["declaredFeatures"] = json!(features);
+    node
+}
+
+/// A pod that needs a feature of its node.
+fn restarts() -> Value {
+    let mut spec = windows(PRIVATE);
+    spec["containers"][0]["restartPolicyRules"] = json!([{"action": "RestartAllContainers"}]);
+    spec
 }
 
 #[allow(clippy::too_many_lines, reason = "a table")]
@@ -472,6 +522,188 @@ fn of_workloads() -> Vec<Case> {
             "1 node of Windows pool w has no pod of this DaemonSet",
         ),
     ]
+}
+
+/// A pod on Windows node `w` that runs.
+fn running(spec: Value) -> Value {
+    let status = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+    with(
+        pod(with(spec, json!({"nodeName": "w"})), status),
+        json!({"metadata": {"namespace": "shop", "name": "p", "labels": {"app": "p"}}}),
+    )
+}
+
+fn policy(name: &str, selector: Value) -> Value {
+    with(object("NetworkPolicy", name, json!({"podSelector": selector})), json!({"apiVersion": "networking.k8s.io/v1"}))
+}
+
+fn of_cluster(kind: &str, name: &str, members: Value) -> Value {
+    with(json!({"kind": kind, "metadata": {"name": name}}), members)
+}
+
+/// The pod of a DaemonSet on a node.
+fn agent(name: &str, image: &str, node: &str) -> Value {
+    let spec = json!({"nodeName": node, "containers": [{"name": "a", "image": image}]});
+    let mut pod = object("Pod", &format!("{name}-{node}"), spec);
+    pod["metadata"]["ownerReferences"] = json!([{"kind": "DaemonSet", "name": name, "controller": true}]);
+    pod["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+    pod
+}
+
+/// The pod has a volume with this claim; the nodes have these drivers.
+fn with_claim(claim: &str, on_windows: &[&str]) -> Vec<Value> {
+    let volume = json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]});
+    let drivers = |node: &str, names: &[&str]| {
+        let names: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+        of_cluster("CSINode", node, json!({"spec": {"drivers": names}}))
+    };
+    let spec = |members: Value| json!({"spec": members});
+    vec![
+        running(with(windows(PRIVATE), volume)),
+        drivers("w", on_windows),
+        drivers("l", &["disk.example", "file.example"]),
+        with(object("PersistentVolumeClaim", "bound", json!({"volumeName": "pv"})), json!({})),
+        object("PersistentVolumeClaim", "new", json!({"storageClassName": "files"})),
+        of_cluster("PersistentVolume", "pv", spec(json!({"csi": {"driver": "disk.example"}}))),
+        of_cluster("StorageClass", "files", json!({"provisioner": "file.example"})),
+        of_cluster("CSIDriver", "file.example", spec(json!({"preventPodSchedulingIfMissing": true}))),
+    ]
+}
+
+/// What of the cluster does not serve Windows pods.
+fn of_surroundings() -> Vec<Case> {
+    let namespace = of_cluster(
+        "Namespace",
+        "shop",
+        json!({"metadata": {"name": "shop", "labels": {"istio.io/dataplane-mode": "ambient"}}}),
+    );
+    let mut in_mesh = running(windows(PRIVATE));
+    in_mesh["metadata"]["labels"]["istio.io/dataplane-mode"] = json!("ambient");
+    let claim = "spec.volumes[0].persistentVolumeClaim";
+    let policies = vec![
+        running(windows(PRIVATE)),
+        policy("all", json!({})),
+        policy("app", json!({"matchLabels": {"app": "p"}})),
+        policy("other", json!({"matchLabels": {"app": "q"}})),
+    ];
+    vec![
+        (
+            "SUR309",
+            "p",
+            policies,
+            "metadata.labels",
+            "The NetworkPolicies all and app select these pods, and no engine",
+        ),
+        (
+            "SUR310",
+            "p",
+            with_claim("bound", &["file.example"]),
+            claim,
+            "disk.example, which no node of Windows pool w has",
+        ),
+        ("SUR310", "p", with_claim("new", &[]), claim, "needs the CSI driver file.example"),
+        (
+            "SUR311",
+            "p",
+            vec![running(windows(PRIVATE)), namespace],
+            "metadata.labels[istio.io/dataplane-mode] of Namespace shop",
+            "Namespace shop is in ambient mode",
+        ),
+        ("SUR311", "p", vec![in_mesh], "metadata.labels[istio.io/dataplane-mode]", "These pods are in ambient mode"),
+        (
+            "SUR404",
+            "w (ltsc2022)",
+            vec![agent("logs", "r.example/mirror/fluent/fluent-bit:4", "l")],
+            "spec.containers[*].image",
+            "No DaemonSet for logs that Mullion knows has a pod on Windows pool w. On Linux pool l, DaemonSet shop/logs has one",
+        ),
+    ]
+}
+
+/// The codes of the findings about these objects that are not those of dates.
+fn codes(objects: Vec<Value>) -> BTreeSet<String> {
+    let report = report(&beside_nodes(objects), TODAY);
+    let codes = report.findings.into_iter().map(|finding| finding.code);
+    codes.filter(|code| !code.starts_with("SUR50")).collect()
+}
+
+/// What serves Windows pods, and what is not for them, is no finding.
+#[test]
+fn what_serves_windows_pods_is_not_reported() {
+    let runs = || running(windows(PRIVATE));
+    let mut out_of_mesh = runs();
+    out_of_mesh["metadata"]["labels"]["istio.io/dataplane-mode"] = json!("none");
+    let namespace = of_cluster(
+        "Namespace",
+        "shop",
+        json!({"metadata": {"name": "shop", "labels": {"istio.io/dataplane-mode": "ambient"}}}),
+    );
+    let mut on_linux = pod(
+        json!({"nodeName": "l", "nodeSelector": {"kubernetes.io/os": "linux"},
+        "containers": [{"name": "a", "image": "nginx:1"}]}),
+        json!({"phase": "Running"}),
+    );
+    on_linux["metadata"]["labels"] = json!({"istio.io/dataplane-mode": "ambient"});
+    let host = json!({"hostNetwork": true, "securityContext": {"windowsOptions": {"hostProcess": true}}});
+    let two = |image: &str| vec![agent("logs", image, "l"), agent("logs", image, "w")];
+    let without_csinode: Vec<Value> = with_claim("bound", &[])
+        .into_iter()
+        .filter(|object| !(object["kind"] == "CSINode" && object["metadata"]["name"] == "w"))
+        .collect();
+    for (objects, allowed) in [
+        (vec![runs(), policy("all", json!({})), agent("calico", "quay.io/calico/node-windows:v3.31", "w")], ""),
+        (vec![runs(), policy("other", json!({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}))], ""),
+        (vec![with(runs(), json!({"spec": with(runs()["spec"].clone(), host)})), policy("all", json!({}))], "SUR308"),
+        (vec![on_linux.clone(), policy("all", json!({}))], ""),
+        (with_claim("bound", &["disk.example"]), ""),
+        (with_claim("absent", &[]), ""),
+        // Its drivers are not known.
+        (without_csinode, ""),
+        (vec![out_of_mesh, namespace.clone()], ""),
+        (vec![on_linux, namespace], ""),
+        (two("fluent/fluent-bit:4"), ""),
+        (vec![agent("own", "r.example/own:1", "l")], ""),
+    ] {
+        let shown = json!(objects).to_string();
+        let mut found = codes(objects);
+        found.remove(allowed);
+        // Agents without a selector run only by luck.
+        found.retain(|code| !["SUR301", "SUR302", "SUR307", "SUR403", "SUR401"].contains(&code.as_str()));
+        assert_eq!(found, BTreeSet::new(), "{shown}");
+    }
+}
+
+/// The features of nodes are part of the pools; an object without the member does not reveal them.
+#[test]
+fn features_of_pools() {
+    let objects =
+        [declares(node("w", "10.0.20348.1"), &["B", "A"]), declares(node("x", "10.0.20348.1"), &[]), node("y", "")];
+    let report = report(&objects, TODAY);
+    let features = |name: &str| {
+        let pool = report.pools.iter().find(|pool| pool.name == name).unwrap();
+        let features = pool.declared_features.as_ref()?;
+        Some(features.iter().map(|feature| (feature.feature.as_str(), feature.nodes)).collect::<Vec<_>>())
+    };
+    assert_eq!(features("w"), Some(vec![("A", 1), ("B", 1)]));
+    assert_eq!((features("x"), features("y")), (Some(Vec::new()), None));
+}
+
+/// The comparison of policies with workloads is limited, and what was not compared is not known.
+#[test]
+fn many_policies_are_compared_in_part() {
+    let values: Vec<String> = (0..1_000).map(|at| format!("v{at}")).collect();
+    let selector =
+        |at: usize| json!({"matchExpressions": [{"key": format!("k{at}"), "operator": "In", "values": values}]});
+    let mut objects: Vec<Value> = (0..200).map(|at| policy(&format!("p{at}"), selector(at))).collect();
+    objects.extend((0..100).map(|at| {
+        let mut pod = running(windows(PRIVATE));
+        pod["metadata"]["name"] = json!(format!("pod-{at}"));
+        pod
+    }));
+    let found = report(&beside_nodes(objects), TODAY);
+    let unknown = found.unknown.iter().find(|unknown| unknown.what.starts_with("Which NetworkPolicies")).unwrap();
+    assert!((1..100).contains(&unknown.all) && unknown.objects.len() <= 50, "{}", unknown.all);
+    assert!(found.findings.iter().all(|finding| finding.code != "SUR309"));
 }
 
 fn of_nodes() -> Vec<Case> {

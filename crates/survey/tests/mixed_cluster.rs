@@ -177,7 +177,8 @@ fn absent_kinds_are_reported() {
         unread.contains(&"pods")
             && unread.contains(&"events")
             && !unread.contains(&"nodes")
-            && !unread.contains(&"csinodes")
+            && unread.contains(&"networkpolicies")
+            && !unread.contains(&"poddisruptionbudgets")
     );
 }
 
@@ -287,6 +288,40 @@ fn what_is_fine_is_not_reported() {
     assert_eq!(found, Vec::new());
 }
 
+/// What is around a pod, with this text in place of every name.
+fn hostile_surroundings(text: &str) -> Vec<Value> {
+    let metadata = json!({"namespace": "a", "name": text});
+    vec![
+        json!({"kind": "NetworkPolicy", "metadata": metadata, "spec": {"podSelector": {}}}),
+        json!({"kind": "PersistentVolumeClaim", "metadata": metadata, "spec": {"volumeName": text, "storageClassName": text}}),
+        json!({"kind": "PersistentVolume", "metadata": metadata, "spec": {"csi": {"driver": text}}}),
+        json!({"kind": "StorageClass", "metadata": metadata, "provisioner": text}),
+        json!({"kind": "CSIDriver", "metadata": metadata, "spec": {"preventPodSchedulingIfMissing": text}}),
+        json!({"kind": "CSINode", "metadata": {"name": "w"}, "spec": {"drivers": [{"name": text}, text]}}),
+        json!({"kind": "Node", "metadata": {"name": "x", "labels": {"kubernetes.io/os": "windows"}},
+            "status": {"declaredFeatures": [text, 7], "nodeInfo": {"kernelVersion": "10.0.20348.1", "kubeletVersion": text}}}),
+    ]
+}
+
+/// Names that many findings contain are cut, so that a long one does not multiply.
+#[test]
+fn long_names_around_pods_do_not_multiply() {
+    let long = "n".repeat(1 << 16);
+    let spec = json!({"nodeName": "w", "nodeSelector": {"kubernetes.io/os": "windows"}, "containers": [{"name": "a", "image": "a"}],
+        "volumes": [{"persistentVolumeClaim": {"claimName": "c"}}]});
+    let pods = (0..500).map(|at| pod(&format!("p{at}"), &spec, &json!({"phase": "Running"})));
+    let claim = json!({"kind": "PersistentVolumeClaim", "metadata": {"namespace": "a", "name": "c"}, "spec": {"volumeName": "v"}});
+    let volume = json!({"kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {"csi": {"driver": long}}});
+    let driver = json!({"kind": "CSINode", "metadata": {"name": "w"}, "spec": {"drivers": []}});
+    let policy =
+        json!({"kind": "NetworkPolicy", "metadata": {"namespace": "a", "name": long}, "spec": {"podSelector": {}}});
+    let objects: Vec<Value> = pods.chain([node("w", "windows"), claim, volume, driver, policy]).collect();
+    let report = report(&[&list(&objects)]);
+    let of = |code: &str| report.findings.iter().filter(|finding| finding.code == code).count();
+    assert_eq!((of("SUR309"), of("SUR310")), (500, 500));
+    assert!(serde_json::to_string(&report).unwrap().len() < 2 << 20);
+}
+
 fn hostile(text: &str) -> Value {
     let status = json!({"phase": text, "reason": text, "message": text, "conditions": [{"type": "PodScheduled", "status": "False",
         "message": text}], "containerStatuses": [{"name": text, "ready": false, "state": {"waiting": {"reason": text, "message": text}}}]});
@@ -298,7 +333,9 @@ fn hostile(text: &str) -> Value {
 #[test]
 fn hostile_texts_do_no_harm() {
     for text in ["\u{1b}[2J<script>", "\u{202e}\u{0}", &"a".repeat(1 << 20), "🪟".repeat(700).as_str(), "\"}],"] {
-        let report = report(&[&list(&[node("w", "windows"), hostile(text)])]);
+        let mut objects = vec![node("w", "windows"), hostile(text)];
+        objects.extend(hostile_surroundings(text));
+        let report = report(&[&list(&objects)]);
         for finding in &report.findings {
             assert!(
                 finding.raw.as_ref().is_none_or(|raw| raw.len() <= 1024 && !raw.contains('\u{1b}')),
@@ -361,6 +398,16 @@ fn any_json() -> impl Strategy<Value = Value> {
         Just("kernelVersion"),
         Just("reason"),
         Just("involvedObject"),
+        Just("podSelector"),
+        Just("matchLabels"),
+        Just("volumes"),
+        Just("persistentVolumeClaim"),
+        Just("claimName"),
+        Just("volumeName"),
+        Just("csi"),
+        Just("driver"),
+        Just("drivers"),
+        Just("declaredFeatures"),
         Just("message"),
     ];
     leaf.prop_recursive(7, 80, 5, move |inner| {
@@ -374,8 +421,11 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_objects_are_surveyed(parts in prop::collection::vec((any_json(), 0usize..6), 1..12)) {
-        let kinds = ["Pod", "Node", "Deployment", "Event", "DaemonSet", "RuntimeClass"];
+    fn any_objects_are_surveyed(parts in prop::collection::vec((any_json(), 0usize..12), 1..12)) {
+        let kinds = [
+            "Pod", "Node", "Deployment", "Event", "DaemonSet", "RuntimeClass", "NetworkPolicy", "PersistentVolumeClaim",
+            "PersistentVolume", "StorageClass", "CSIDriver", "CSINode",
+        ];
         let objects = parts.into_iter().enumerate().map(|(at, (mut object, kind))| {
             if let Some(members) = object.as_object_mut() {
                 members.insert("kind".to_owned(), kinds[kind].into());

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use mullion_engine::model::text::list_with;
 use mullion_policy::PolicySet;
 use mullion_survey::InventoryReader;
-use mullion_survey::inventory::{KINDS, POLICIES_IN_FORCE};
+use mullion_survey::inventory::{KINDS, KindReading, POLICIES_IN_FORCE};
 use mullion_survey::report::Unread;
 use serde_json::Value;
 
@@ -45,6 +45,14 @@ pub(crate) fn read(
                 namespace: None,
                 reason,
                 missing: "what they decide; the built-in ones decide".to_owned(),
+            });
+        }
+        for kind in KINDS.iter().filter(|kind| kind.reading == KindReading::OnlyInDumps) {
+            reader.unread(Unread {
+                kind: kind.plural.to_owned(),
+                namespace: None,
+                reason: "read only from dumps".to_owned(),
+                missing: kind.missing.to_owned(),
             });
         }
         let mut progress = Progress::new("objects read");
@@ -154,10 +162,11 @@ mod tests {
     use super::*;
 
     /// An inventory stores nothing of a kind that is not in its list, and what it lacks of one that is not read is not
-    /// reported.
+    /// reported, except for the kinds of dumps.
     #[test]
     fn the_kinds_that_are_read_are_those_of_an_inventory() {
         let read: BTreeSet<(&str, &str)> = kinds().map(|kind| (kind.name, kind.plural)).collect();
-        assert_eq!(read, KINDS.iter().map(|kind| (kind.kind, kind.plural)).collect());
+        let of_clusters = KINDS.iter().filter(|kind| kind.reading != KindReading::OnlyInDumps);
+        assert_eq!(read, of_clusters.map(|kind| (kind.kind, kind.plural)).collect());
     }
 }

@@ -1,5 +1,7 @@
 //! Live objects as texts, and the status of a live pod.
 
+use mullion_engine::model::pod_view::Pod;
+use mullion_engine::model::scheduling::{DeclaredFeature, needed_features};
 use mullion_engine::model::{DecisionAnnotation, WorkloadKind};
 use mullion_manifest::edit;
 use serde::Serialize;
@@ -18,6 +20,17 @@ pub(crate) enum ObjectForm {
     Restorable,
 }
 
+/// A feature that the scheduler requires of the node of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct NeededFeature {
+    /// Its name in `status.declaredFeatures`.
+    name: &'static str,
+    /// The field of the pod that needs it.
+    field: &'static str,
+    /// The first release of Kubernetes whose scheduler requires it.
+    since: &'static str,
+}
+
 /// What the cluster has done with a pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct LivePodStatus {
@@ -30,6 +43,9 @@ pub(crate) struct LivePodStatus {
     /// Why it is not scheduled, in the words of the scheduler.
     #[serde(skip_serializing_if = "Option::is_none")]
     unscheduled: Option<String>,
+    /// The features that the scheduler requires of its node, if it is not on one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    needed_features: Vec<NeededFeature>,
     /// The decision annotation: the reason, and what Mullion placed.
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<DecisionAnnotation>,
@@ -85,7 +101,10 @@ impl LivePodStatus {
                 Some(format!("{}: {}", part("/reason"), part("/message")).trim_matches([':', ' ']).to_owned())
             }
         };
-        Self { node, phase, unscheduled, decision: DecisionAnnotation::of(pod) }
+        let waiting = Pod::of(WorkloadKind::Pod, pod).filter(|_| unscheduled.is_some());
+        let needed = waiting.into_iter().flat_map(needed_features);
+        let needed = needed.map(|&DeclaredFeature { name, field, since, .. }| NeededFeature { name, field, since });
+        Self { node, phase, unscheduled, needed_features: needed.collect(), decision: DecisionAnnotation::of(pod) }
     }
 
     /// The lines of a text about the pod.
@@ -96,6 +115,11 @@ impl LivePodStatus {
             (None, Some(reason)) => format!("  status: {phase}, not scheduled: {reason}"),
             (None, None) => format!("  status: {phase}"),
         }];
+        lines.extend(self.needed_features.iter().map(|NeededFeature { name, field, since }| {
+            format!(
+                "  needs a node that declares {name} in status.declaredFeatures, for {field} (since Kubernetes {since})"
+            )
+        }));
         if let Some(decision) = &self.decision {
             let placed: Vec<&str> = decision.placed.iter().collect();
             let placed = if placed.is_empty() { "nothing".to_owned() } else { placed.join(", ") };
@@ -183,6 +207,11 @@ spec:
                 json!({"status": {"phase": "Pending"}}),
                 "  status: Pending, not scheduled: no scheduler has tried it yet",
             ),
+            // A pod on a node has what it needs.
+            (
+                json!({"spec": {"nodeName": "node-1", "hostNetwork": true, "hostUsers": false}}),
+                "  status: not known, on node node-1",
+            ),
             // What no status states is not known.
             (json!({"status": 1, "spec": []}), "  status: not known"),
             (json!({"spec": {"nodeName": "node-1"}}), "  status: not known, on node node-1"),
@@ -190,6 +219,11 @@ spec:
         for (pod, expected) in table {
             assert_eq!(LivePodStatus::of(&pod).lines(), [expected]);
         }
+        let mut waiting = condition("False", "Unschedulable");
+        let spec = json!({"containers": [{"volumeMounts": [{"bindMountOptions": ["noexec"]}]}]});
+        waiting.as_object_mut().unwrap().insert("spec".to_owned(), spec);
+        let needs = "  needs a node that declares VolumeBindMountOptions in status.declaredFeatures, for bindMountOptions of a volume mount (since Kubernetes 1.37)";
+        assert_eq!(LivePodStatus::of(&waiting).lines().pop().as_deref(), Some(needs));
         let mut placed = pod();
         let annotation = json!({"os": "windows", "basis": "image", "because": "of image b, by tag", "placed": ["nodeSelector", "os"]});
         *placed.pointer_mut("/metadata/annotations").unwrap() = json!({"mullion.dev/decision": annotation.to_string()});

@@ -16,8 +16,8 @@ use crate::report::inventory_text::{build_text, distance, known_from, known_from
 use crate::report::survey::differences::{differences, earlier_time};
 use crate::report::survey::explanation::Explanation;
 use crate::report::survey::groups::{
-    CodeGroup, SEVERITIES, absent_daemon_sets, by_code, daemon_sets_text, extent, images, pool_system, pool_taints,
-    pool_versions,
+    CodeGroup, SEVERITIES, absent_daemon_sets, by_code, daemon_sets_text, extent, images, pool_features, pool_system,
+    pool_taints, pool_versions,
 };
 use crate::report::survey::picture::{Placement, picture};
 
@@ -132,6 +132,8 @@ fn fleet(report: &SurveyReport) -> ReportSection<'_> {
         .text("Workloads", move |(at, _)| placement.sentence(at))
         .in_details()
         .text("Kubelet, runtime", |(_, pool)| Text::list(pool.kubelets.iter().chain(&pool.runtimes).map(name)))
+        .in_details()
+        .text("Declared features", |(_, pool)| Text::list(pool_features(pool)))
         .in_details()
         .text("Taints", |(_, pool)| Text::list(pool_taints(pool)))
         .in_details()

@@ -98,14 +98,19 @@ pub(super) fn pool_versions(pool: &NodePool) -> String {
 
 /// `os=windows:NoSchedule (2 of 3 nodes)`, for each taint.
 pub(super) fn pool_taints(pool: &NodePool) -> impl Iterator<Item = Text> {
-    let taint = move |taint: &mullion_survey::report::PoolTaint| {
-        if taint.nodes == pool.nodes {
-            Text::from(code(&taint.taint))
-        } else {
-            Text::from(code(&taint.taint)).and(format!(" ({} of {})", taint.nodes, counted(pool.nodes, "node")))
-        }
-    };
-    pool.taints.iter().map(taint)
+    pool.taints.iter().map(|taint| on_nodes(&taint.taint, taint.nodes, pool))
+}
+
+/// `VolumeBindMountOptions (2 of 3 nodes)`, for each feature that nodes declare.
+pub(super) fn pool_features(pool: &NodePool) -> impl Iterator<Item = Text> {
+    let features = pool.declared_features.iter().flatten();
+    features.map(|feature| on_nodes(&feature.feature, feature.nodes, pool))
+}
+
+/// What all or some nodes of a pool have.
+fn on_nodes(what: &str, nodes: usize, pool: &NodePool) -> Text {
+    let text = Text::from(code(what));
+    if nodes == pool.nodes { text } else { text.and(format!(" ({nodes} of {})", counted(pool.nodes, "node"))) }
 }
 
 /// The images of a workload, each once.

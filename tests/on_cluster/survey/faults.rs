@@ -295,6 +295,26 @@ pub fn faults() -> Vec<Fault> {
     ]
 }
 
+/// Needs a feature of nodes, which kubelets before Kubernetes 1.36 do not declare.
+pub fn featured() -> Fault {
+    let rules = json!([{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [7]}}]);
+    let container = json!({"name": "main", "restartPolicy": "Never", "restartPolicyRules": rules,
+        "resources": {"limits": {"memory": "400Mi", "cpu": "50m"}}});
+    let more = json!({"containers": [container]});
+    let (name, image, selector) = ("featured", WINDOWS_2022, of_pool("win22"));
+    Fault { name, codes: &["SUR114"], image, selector, more, state: State::Real }
+}
+
+/// A Windows Deployment in a namespace in ambient mode, whose pods a NetworkPolicy selects.
+pub fn meshed() -> [Value; 3] {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "mesh", "labels": {"istio.io/dataplane-mode": "ambient"}}});
+    let policy = json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+        "metadata": {"namespace": "mesh", "name": "deny"}, "spec": {"podSelector": {}, "policyTypes": ["Ingress"]}});
+    let pod = pod("registry.example.com/shop/web:2.1-ltsc2022", &of_pool("win22"), &windows_tolerations());
+    [namespace, policy, deployment("mesh", "meshed", 2, &pod)]
+}
+
 /// The pods of this one are created when all nodes of their pool are cordoned.
 pub fn cordoned() -> Fault {
     let (name, image, selector) = ("cordoned", WINDOWS_2022, of_pool(CORDONED_POOL));

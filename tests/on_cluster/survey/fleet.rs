@@ -141,7 +141,8 @@ pub fn sound_workloads() -> Vec<Value> {
             all.push(deployment(namespace, &format!("web-{number}"), replicas, &pod));
         }
     }
-    let agent = pod("registry.example.com/agents/log-linux:3", &linux, &json!([{"operator": "Exists"}]));
+    // Its purpose is in Mullion's table, and no Windows pool has such an agent.
+    let agent = pod("registry.example.com/fluent/fluent-bit:4.1.1", &linux, &json!([{"operator": "Exists"}]));
     all.push(workload("DaemonSet", "shop", "log-linux", &agent, &json!({})));
     let exporter = pod("registry.example.com/agents/exporter:0.30", &windows, &windows_tolerations());
     all.push(workload("DaemonSet", "shop", "exporter", &exporter, &json!({})));

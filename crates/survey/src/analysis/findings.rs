@@ -26,6 +26,8 @@ pub(crate) struct FoundPlace<'a> {
     /// An action that replaces the fix in the catalogue.
     pub(crate) action: Option<String>,
     pub(crate) raw: Option<&'a str>,
+    /// Other objects that the message names.
+    pub(crate) related: Vec<ObjectRef>,
 }
 
 /// All findings. Those that need a list that was not read are left out.
@@ -49,13 +51,20 @@ impl<'c> Findings<'c> {
         self.coverage
     }
 
-    /// Whether the lists that a kind of finding needs were read. Those about absent pods need every pod of the namespace.
+    /// Whether the lists that a kind of finding needs were read. Those about what is absent need everything of the namespace, or of the cluster.
     fn may_state(&self, kind: &FindingKind, namespace: &str) -> bool {
         let needs_all = matches!(
             kind.group,
-            FindingGroup::Rejected | FindingGroup::AbsentDaemonSet | FindingGroup::ExcludingDaemonSet
+            FindingGroup::Rejected
+                | FindingGroup::AbsentDaemonSet
+                | FindingGroup::ExcludingDaemonSet
+                | FindingGroup::Unserved
         );
-        match self.coverage.evidence_in(kind.needs, namespace) {
+        let evidence = match namespace {
+            "" => self.coverage.evidence(kind.needs),
+            namespace => self.coverage.evidence_in(kind.needs, namespace),
+        };
+        match evidence {
             ListEvidence::Whole => true,
             ListEvidence::Part(_) => !needs_all,
             ListEvidence::Missing(_) => false,
@@ -94,6 +103,7 @@ impl<'c> Findings<'c> {
                 .map(|raw| prefix(raw, KEPT_MESSAGE).to_owned()),
             pods: usize::from(place.pod.is_some()),
             nodes: node.into_iter().collect(),
+            related: place.related,
         });
     }
 

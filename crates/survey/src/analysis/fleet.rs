@@ -9,7 +9,7 @@ use mullion_engine::model::windows::{Build, release_name};
 
 use crate::inventory::{Inventory, NodeRecord};
 use crate::node_product::NodeProduct;
-use crate::report::{NodePool, PoolTaint, Revision};
+use crate::report::{NodePool, PoolFeature, PoolTaint, Revision};
 
 /// Labels with the name of a node's pool, the most specific first. Sources: the pages of the providers on node labels, and
 /// kubernetes-sigs/karpenter pkg/apis/v1/labels.go.
@@ -37,6 +37,9 @@ const PROVIDER_LABELS: [(&str, Option<&str>, &str); 10] = [
     ("node.kubernetes.io/instance-type", Some("rke2"), "RKE2"),
     ("cattle.io/os", None, "Rancher"),
 ];
+
+/// The maximum number of declared features of a pool that a report lists. Kubelets of Kubernetes 1.38 declare up to eleven.
+const MAX_FEATURES: usize = 64;
 
 /// Nodes in pools.
 #[derive(Debug, Default)]
@@ -132,6 +135,17 @@ impl<'a> Fleet<'a> {
         pool.nodes.iter().filter_map(|at| self.nodes.get(*at))
     }
 
+    /// Whether the node of that name has Windows.
+    pub(crate) fn is_windows(&self, node: &str) -> bool {
+        self.node(node).is_some_and(|node| node.node.os == Some(Os::Windows))
+    }
+
+    /// Whether the pool of every Windows node is known. Without its build a node can be in another pool of the same name, or in
+    /// one that is named after its system.
+    pub(crate) fn knows_windows_pools(&self) -> bool {
+        self.pools.iter().all(|pool| pool.os != Some(Os::Windows) || pool.build.is_some())
+    }
+
     /// Whether there are nodes of that operating system.
     pub(crate) fn has(&self, os: Os) -> bool {
         self.pools.iter().any(|pool| pool.os == Some(os))
@@ -146,6 +160,7 @@ impl<'a> Fleet<'a> {
     fn report_pool(&self, pool: &FleetPool, pods: Option<PoolPods>) -> NodePool {
         let mut revisions: BTreeMap<u32, usize> = BTreeMap::new();
         let (mut kubelets, mut runtimes, mut taints) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut features: Option<BTreeMap<String, usize>> = None;
         let (mut ready, mut cordoned) = (0, 0);
         for FleetNode { node, record, .. } in self.nodes_of(pool) {
             if let (Some(revision), Some(Os::Windows)) = (record.and_then(|record| record.revision), node.os) {
@@ -161,6 +176,10 @@ impl<'a> Fleet<'a> {
             for taint in node.known_taints().iter().filter(|taint| !taint.describes_state()) {
                 *taints.entry(taint.to_string()).or_insert(0) += 1;
             }
+            if let Some(declared) = record.and_then(|record| record.declared_features.as_ref()) {
+                let features = features.get_or_insert_default();
+                declared.iter().for_each(|feature| *features.entry(feature.to_string()).or_default() += 1);
+            }
             ready += usize::from(record.is_some_and(|record| record.ready));
             cordoned += usize::from(node.unschedulable);
         }
@@ -174,6 +193,10 @@ impl<'a> Fleet<'a> {
             kubelets: kubelets.into_keys().collect(),
             runtimes: runtimes.into_keys().collect(),
             taints: taints.into_iter().map(|(taint, nodes)| PoolTaint { taint, nodes }).collect(),
+            declared_features: features.map(|features| {
+                let features = features.into_iter().map(|(feature, nodes)| PoolFeature { feature, nodes });
+                features.take(MAX_FEATURES).collect()
+            }),
             nodes: pool.nodes.len(),
             ready,
             cordoned,

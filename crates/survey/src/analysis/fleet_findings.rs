@@ -178,7 +178,7 @@ fn find_end(
 }
 
 /// A pool as the object of a finding. Pools with one name and several builds get different objects.
-fn object_of(pool: &FleetPool) -> ObjectRef {
+pub(crate) fn object_of(pool: &FleetPool) -> ObjectRef {
     let name = match pool.release() {
         Some(release) if release != pool.name => format!("{} ({release})", pool.name),
         _ => pool.name.clone(),

@@ -1,9 +1,12 @@
 //! From an inventory to a report.
 //!
 //! [`survey()`] reviews each workload once, and computes in this order: what is misplaced or stuck (`stuck`), what is
-//! fragile (`fragile`), the pools in which a DaemonSet is missing (`daemon_sets`), and which nodes of the fleet are old
-//! (`fleet_findings`).
+//! fragile (`fragile`), what of the cluster does not serve Windows pods (`network_policies`, `storage_drivers`,
+//! `ambient_mode`), the pools in which a DaemonSet is missing (`daemon_sets`), and which nodes of the fleet are old
+//! (`fleet_findings`) or without agents (`agents`).
 
+mod agents;
+mod ambient_mode;
 mod daemon_sets;
 mod findings;
 mod fleet;
@@ -11,8 +14,11 @@ mod fleet_findings;
 mod fragile;
 mod images;
 mod managers;
+mod network_policies;
 mod node_classes;
+mod node_features;
 mod owners;
+mod storage_drivers;
 mod stuck;
 mod summary;
 mod survey;

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::{Node, RuntimeClass, Taint};
-use mullion_engine::model::scheduling::SchedulingConstraints;
+use mullion_engine::model::scheduling::{DeclaredFeature, SchedulingConstraints};
 
-use crate::analysis::fleet::Fleet;
+use crate::analysis::fleet::{Fleet, FleetNode};
+use crate::analysis::node_features::NodeFeatures;
 use crate::inventory::{Inventory, selected_labels};
 
 /// The label that differs on every node. A pod that requires it is compared with all nodes.
@@ -36,6 +37,8 @@ pub(crate) struct NodeClass<'a> {
     pub(crate) node: &'a Node,
     pub(crate) pool: usize,
     pub(crate) count: usize,
+    /// `None` if it is not known what they declare.
+    features: Option<NodeFeatures>,
 }
 
 /// What keeps a pod off every node.
@@ -45,6 +48,10 @@ pub(crate) enum Obstacle {
     Selector(Vec<(String, Vec<String>)>),
     /// No node satisfies selector and affinity together; the labels that they refer to.
     Labels(Vec<String>),
+    /// The nodes that fit do not declare these features; the number of nodes.
+    Features(Vec<&'static DeclaredFeature>, usize),
+    /// It is not known whether the nodes that fit declare the features that the pod needs; their number.
+    UnknownFeatures(usize),
     /// Taints of the nodes that fit, with the number of nodes.
     Taints(Vec<(Taint, usize)>),
     /// The nodes that fit are cordoned or not ready; their number.
@@ -67,8 +74,8 @@ impl<'a> NodeClasses<'a> {
         let mut single = Vec::new();
         for one in &fleet.nodes {
             let values: Vec<Option<&str>> = keys.iter().map(|key| one.node.labels.get(key)).collect();
-            let key = (one.pool, &one.node.taints, one.node.unschedulable, values);
-            let class = NodeClass { node: one.node, pool: one.pool, count: 1 };
+            let class = NodeClass::of(one);
+            let key = (one.pool, &one.node.taints, one.node.unschedulable, class.features, values);
             classes.entry(key).and_modify(|known| known.count += 1).or_insert(class);
             single.push(class);
         }
@@ -120,17 +127,34 @@ impl<'a> NodeClasses<'a> {
         if entered.is_empty() { fitting.iter().map(|class| class.pool).collect() } else { entered }
     }
 
-    /// What keeps a pod off every node; `None` if that takes too long. `target`: the one node for a pod of a DaemonSet.
-    pub(crate) fn obstacle(&self, constraints: &SchedulingConstraints, target: Option<&Node>) -> Option<Obstacle> {
-        let only = target.map(|node| [NodeClass { node, pool: 0, count: 1 }]);
+    /// What keeps a pod off every node; `None` if that takes too long. `needed`: the features that the scheduler requires.
+    /// `target`: the one node for a pod of a DaemonSet.
+    pub(crate) fn obstacle(
+        &self,
+        constraints: &SchedulingConstraints,
+        needed: &[&'static DeclaredFeature],
+        target: Option<&FleetNode<'_>>,
+    ) -> Option<Obstacle> {
+        let only = target.map(|node| [NodeClass::of(node)]);
         let classes = match &only {
             Some(only) => &only[..],
             None => self.of(constraints)?,
         };
-        let fitting: Vec<&NodeClass<'_>> = classes.iter().filter(|class| fits(constraints, class.node)).collect();
+        let mut fitting: Vec<&NodeClass<'_>> = classes.iter().filter(|class| fits(constraints, class.node)).collect();
         if fitting.is_empty() {
             return Some(unmatched(constraints, classes));
         }
+        let nodes = fitting.iter().map(|class| class.count).sum();
+        let lacks = |class: &NodeClass<'_>, feature| class.features.is_some_and(|features| !features.has(feature));
+        let is_lacked = |feature: &&'static DeclaredFeature| fitting.iter().any(|class| lacks(class, feature));
+        let lacked: Vec<_> = needed.iter().copied().filter(is_lacked).collect();
+        fitting.retain(|class| !lacked.iter().any(|feature| lacks(class, feature)));
+        if fitting.is_empty() {
+            return Some(Obstacle::Features(lacked, nodes));
+        }
+        let is_unknown = |class: &&NodeClass<'_>| !needed.is_empty() && class.features.is_none();
+        let unknown: usize = fitting.iter().copied().filter(is_unknown).map(|class| class.count).sum();
+        fitting.retain(|class| !is_unknown(class));
         let mut taints: BTreeMap<Taint, usize> = BTreeMap::new();
         let (mut unavailable, mut free) = (0, 0);
         for class in fitting {
@@ -147,11 +171,19 @@ impl<'a> NodeClasses<'a> {
         }
         Some(if free > 0 {
             Obstacle::Room(free)
+        } else if unknown > 0 {
+            Obstacle::UnknownFeatures(unknown)
         } else if unavailable > 0 {
             Obstacle::Unavailable(unavailable)
         } else {
             Obstacle::Taints(taints.into_iter().collect())
         })
+    }
+}
+
+impl<'a> NodeClass<'a> {
+    fn of(node: &FleetNode<'a>) -> Self {
+        Self { node: node.node, pool: node.pool, count: 1, features: NodeFeatures::of(node.record) }
     }
 }
 

@@ -3,6 +3,7 @@
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::image::ImageOs;
 use mullion_engine::model::names::OS_LABELS;
+use mullion_engine::model::scheduling::DeclaredFeature;
 use mullion_engine::model::text::{counted, list, list_with, lower_first, upper_first};
 use mullion_engine::model::windows::Build;
 use mullion_engine::model::{DetectedOs, Os};
@@ -68,7 +69,7 @@ fn find_in_pod(
         let rejection = texts(pod, context).into_iter().find(|text| {
             matches!(
                 text.translation.as_ref().map(|translation| translation.class),
-                Some(MessageClass::OsFieldRejected | MessageClass::OsLabelRejected)
+                Some(MessageClass::OsFieldRejected | MessageClass::OsLabelRejected | MessageClass::FeatureRejected)
             )
         })?;
         let node = pod.node.as_deref().and_then(|name| context.fleet.node(name));
@@ -168,7 +169,10 @@ fn misplacement<'p>(
     let best = best.filter(is_evidence);
     let class = best.and_then(|best| best.translation.as_ref()).map(|translation| translation.class);
     // These are more specific than that the node is the wrong one.
-    if matches!(class, Some(MessageClass::OsFieldRejected | MessageClass::OsLabelRejected)) {
+    if matches!(
+        class,
+        Some(MessageClass::OsFieldRejected | MessageClass::OsLabelRejected | MessageClass::FeatureRejected)
+    ) {
         return None;
     }
     let os = node.node.os?;
@@ -202,6 +206,7 @@ fn misplacement<'p>(
         message,
         action,
         raw,
+        related: Vec::new(),
     };
     let here = place_of(node);
     // Another node does not help against these.
@@ -345,6 +350,14 @@ fn add_translated(
             "SUR110",
             format!("The kubelet rejected the pod on {here}: its label kubernetes.io/os is another operating system."),
         ),
+        Some(C::FeatureRejected) => {
+            action = feature_action(&pod.shape.needed_features, view);
+            let needs = match pod.shape.needed_features.as_slice() {
+                [] => "a feature that the kubelet does not have".to_owned(),
+                needed => features(needed),
+            };
+            ("SUR114", format!("The kubelet rejected the pod on {here}: it needs {needs}."))
+        }
         Some(C::RunAsNonRoot) => {
             ("SUR219", format!("{container} sets runAsNonRoot and runs as ContainerAdministrator."))
         }
@@ -415,7 +428,7 @@ fn add_translated(
         Some(C::CrashLoop) => {
             ("SUR221", format!("{container} starts and ends again and again{}.", exit_text(text.exit_code)))
         }
-        Some(C::NoPrivateAddress | C::VolumeAffinity | C::VolumeCount) | None => {
+        Some(C::NoPrivateAddress | C::VolumeAffinity | C::VolumeCount | C::VolumeDriver | C::MissingFeature) | None => {
             let reason = if text.reason.is_empty() { "without a reason" } else { text.reason };
             ("SUR222", format!("The pod does not run on {here}: {reason}."))
         }
@@ -437,6 +450,7 @@ fn add_translated(
             message: upper_first(&message),
             action,
             raw: Some(text.message),
+            related: Vec::new(),
         },
     );
     find_kind(code).is_some_and(|kind| kind.group == FindingGroup::Misplaced)
@@ -516,6 +530,7 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
                 message,
                 action,
                 raw,
+                related: Vec::new(),
             },
         );
     };
@@ -537,27 +552,18 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
         );
         return;
     }
-    let target = pod.target.as_deref().and_then(|name| context.fleet.node(name)).map(|node| node.node);
-    let Some(obstacle) = context.classes.obstacle(&constraints, target) else {
+    let target = pod.target.as_deref().and_then(|name| context.fleet.node(name));
+    let rejects = class == Some(MessageClass::MissingFeature);
+    // An API server that stores such a field has a scheduler that compares features.
+    let needed = pod.shape.needed_features.as_slice();
+    let Some(obstacle) = context.classes.obstacle(&constraints, needed, target) else {
         let message = "The scheduler finds no node; too many pods select nodes by host name to compute why.";
         add("SUR107", String::new(), message.to_owned(), None);
         return;
     };
     match obstacle {
         Obstacle::Selector(missing) => {
-            let wanted = list_with(missing.iter().map(|(label, _)| label), "and");
-            let have: Vec<String> = missing
-                .iter()
-                .map(|(label, values)| {
-                    let key = label.split('=').next().unwrap_or(label);
-                    if values.is_empty() {
-                        format!("no node has the label {key}")
-                    } else {
-                        format!("nodes have {key}={}", list_with(values, "or"))
-                    }
-                })
-                .collect();
-            let message = format!("No node has the label {wanted}: {}.", list_with(have, "and"));
+            let (wanted, message) = missing_labels(&missing);
             let action = format!("Change {}, or add a node with this label.", view.path("spec.nodeSelector"));
             add("SUR104", wanted, message, Some(action));
         }
@@ -571,6 +577,21 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
                 )
             };
             add("SUR104", keys.join(","), message, None);
+        }
+        Obstacle::Features(lacking, nodes) => {
+            let names = list_with(lacking.iter().map(|feature| feature.name), "and");
+            add("SUR114", names, undeclared(&lacking, nodes), feature_action(&lacking, view));
+        }
+        Obstacle::Room(nodes) | Obstacle::UnknownFeatures(nodes) if rejects => {
+            add("SUR114", String::new(), left_out(needed, nodes), feature_action(needed, view));
+        }
+        Obstacle::UnknownFeatures(nodes) => {
+            let declare = if nodes == 1 { "declares" } else { "declare" };
+            let (nodes, features) = (counted(nodes, "node"), features(needed));
+            let message = format!(
+                "The scheduler finds no node; whether {nodes} that would fit the pod {declare} {features} is not known."
+            );
+            add("SUR222", String::new(), message, feature_action(needed, view));
         }
         Obstacle::Taints(taints) => {
             let nodes = |(taint, nodes): &(Taint, usize)| format!("{taint} on {}", counted(*nodes, "node"));
@@ -595,11 +616,62 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
     }
 }
 
+/// The labels that no node has, and the sentence about them.
+fn missing_labels(missing: &[(String, Vec<String>)]) -> (String, String) {
+    let wanted = list_with(missing.iter().map(|(label, _)| label), "and");
+    let have = missing.iter().map(|(label, values)| {
+        let key = label.split('=').next().unwrap_or(label);
+        if values.is_empty() {
+            format!("no node has the label {key}")
+        } else {
+            format!("nodes have {key}={}", list_with(values, "or"))
+        }
+    });
+    let message = format!("No node has the label {wanted}: {}.", list_with(have, "and"));
+    (wanted, message)
+}
+
+/// The sentence about nodes that do not declare these features.
+fn undeclared(lacking: &[&'static DeclaredFeature], nodes: usize) -> String {
+    let does = if nodes == 1 { "does" } else { "do" };
+    let nodes = upper_first(&counted(nodes, "node"));
+    format!("{nodes} that would fit the pod {does} not declare {}.", features(lacking))
+}
+
+/// The sentence about a pod for which the scheduler leaves out nodes. Its message does not name the feature, and states nothing
+/// about the other nodes. `nodes`: those that fit by their labels.
+fn left_out(needed: &[&'static DeclaredFeature], nodes: usize) -> String {
+    let which = match needed {
+        [] => "; no rule that Mullion knows shows which one".to_owned(),
+        needed => format!(": {}", features(needed)),
+    };
+    format!(
+        "Labels of {} fit the pod, but the scheduler leaves out nodes that do not declare a feature that it needs{which}.",
+        counted(nodes, "node")
+    )
+}
+
+/// `the feature A, for a, and the feature B, for b`.
+fn features(needed: &[&'static DeclaredFeature]) -> String {
+    list_with(needed.iter().map(|feature| format!("the feature {}, for {}", feature.name, feature.field)), "and")
+}
+
+/// How to get a node that declares these features, or a pod that does not need them; `None` if they are not known.
+fn feature_action(needed: &[&'static DeclaredFeature], view: &WorkloadView<'_>) -> Option<String> {
+    let fields = list_with(needed.iter().map(|feature| feature.field), "and");
+    let by = needed.iter().map(|feature| format!("A kubelet declares {} {}.", feature.name, feature.declared_by));
+    let by: Vec<String> = by.collect();
+    let them = if needed.len() == 1 { "it" } else { "them" };
+    let (spec, by) = (view.path("spec"), by.join(" "));
+    (!needed.is_empty()).then(|| format!("Remove {fields} from {spec}, or add a node that declares {them}. {by}"))
+}
+
 /// The code and the sentence for a pod that labels and taints of nodes fit. `class`: of the message of the scheduler.
 fn without_room(nodes: usize, class: Option<MessageClass>) -> (&'static str, String) {
     let (code, why) = match class {
         Some(MessageClass::VolumeAffinity) => ("SUR113", "but a volume of it is in another zone or on another node"),
         Some(MessageClass::VolumeCount) => ("SUR113", "but none of them attaches more volumes"),
+        Some(MessageClass::VolumeDriver) => ("SUR113", "but some do not have the CSI driver of a volume of it"),
         _ => ("SUR107", "but the scheduler does not place it: capacity is missing, or rules between pods prevent it"),
     };
     (code, format!("Labels and taints of {} fit the pod, {why}.", counted(nodes, "node")))

@@ -7,7 +7,7 @@ use mullion_engine::model::text::{counted, list_with, thousands};
 
 use crate::counts::SurveyCounts;
 use crate::evidence::{ListEvidence, Statement};
-use crate::inventory::{Inventory, KINDS, OTHER_TIMES, REPEATED, STATUSES};
+use crate::inventory::{Inventory, KINDS, KindReading, OTHER_TIMES, REPEATED, STATUSES, is_only_in_dumps};
 use crate::report::{Coverage, Deadline, KindCount, NodePool, SurveyFinding, Unread, Workload};
 
 /// Times of two inputs that differ by more than this, in seconds, are those of two dumps.
@@ -17,10 +17,14 @@ const SAME_DUMP: i64 = 3600;
 pub fn coverage(inventory: &Inventory, is_plan: bool) -> Coverage {
     let mut read: Vec<KindCount> = Vec::new();
     let mut unread = inventory.unread.clone();
+    let unused = if is_plan { KindReading::OnlyInDumps } else { KindReading::OnlyForPlans };
+    if is_plan {
+        unread.retain(|one| !is_only_in_dumps(&one.kind));
+    }
     for kind in KINDS {
         match inventory.counts.get(kind.plural) {
             Some(objects) => read.push(KindCount { kind: kind.plural.to_owned(), objects: *objects }),
-            None if kind.only_for_plans && !is_plan || unread.iter().any(|one| one.kind == kind.plural) => {}
+            None if kind.reading == unused || unread.iter().any(|one| one.kind == kind.plural) => {}
             None => unread.push(Unread {
                 kind: kind.plural.to_owned(),
                 namespace: None,

@@ -10,17 +10,20 @@ use mullion_engine::model::{DetectedOs, Os};
 use mullion_engine::place::find_unlearned_taints;
 use mullion_policy::PolicySet;
 
+use crate::analysis::agents::AgentPools;
 use crate::analysis::findings::Findings;
 use crate::analysis::fleet::{Fleet, FleetNode, FleetPool, PoolPods};
 use crate::analysis::fleet_findings::{self, WindowsImages};
 use crate::analysis::images::RunningImages;
+use crate::analysis::network_policies::NetworkPolicies;
 use crate::analysis::node_classes::NodeClasses;
 use crate::analysis::owners::group;
+use crate::analysis::storage_drivers::PoolDrivers;
 use crate::analysis::stuck::{self, StuckContext};
 use crate::analysis::summary::{coverage, summary};
 use crate::analysis::unread::{unread_changes, unread_pods, virtual_nodes};
 use crate::analysis::workload_view::{FleetRules, ViewContext, WorkloadView};
-use crate::analysis::{daemon_sets, fragile};
+use crate::analysis::{ambient_mode, daemon_sets, fragile};
 use crate::evidence::{ListEvidence, Statement};
 use crate::facts::{Facts, SURVEY_TABLES};
 use crate::inventory::{Inventory, PodRecord};
@@ -61,10 +64,17 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
     let rules = FleetRules { inventory, releases: &policies.nodes.releases };
     let stuck_context = StuckContext { inventory, fleet, classes, rules };
     let view_context = ViewContext { inventory, fleet, running, policies };
+    let mut agents = AgentPools::default();
+    let mut network_policies = NetworkPolicies::new(inventory, fleet, &totals.findings);
+    let pool_drivers = PoolDrivers::new(inventory, fleet, &totals.findings);
     for one in &group(inventory) {
         let view = WorkloadView::new(one, view_context);
         let misplaced = stuck::find(&view, one, &stuck_context, &mut totals.findings);
         fragile::find(&view, fleet, classes, &context.facts.images, &mut totals.findings);
+        network_policies.find(&view, fleet, &mut totals.findings);
+        pool_drivers.find(&view, fleet, classes, &mut totals.findings);
+        ambient_mode::find(&view, inventory, &mut totals.findings);
+        agents.add(&view, fleet);
         totals.daemon_sets.extend(daemon_sets::find(&view, fleet, inventory, &mut totals.findings));
         let placement = placement(&view, fleet, &misplaced);
         for placed in &placement {
@@ -76,7 +86,9 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
     }
     let mut pools = fleet.report(Some(&pool_pods[..]).filter(|_| totals.pods_known));
     let deadlines = fleet_findings::find(fleet, &totals.images, facts, today, &mut pools, &mut totals.findings);
+    agents.find(fleet, &mut totals.findings);
     let mut unknown = totals.unknown(fleet);
+    unknown.push(network_policies.unknown());
     unknown.push(unusable_facts(inventory, policies));
     unknown.retain(|unknown| unknown.all > 0);
     let Totals { findings, mut workloads, daemon_sets, builds, changes, .. } = totals;

@@ -369,6 +369,11 @@ impl<'a> WorkloadView<'a> {
         self.os == DetectedOs::Windows
     }
 
+    /// Whether it counts as a Windows workload, and every pod that could show another system was read.
+    pub(crate) fn is_known_windows(&self) -> bool {
+        self.is_windows() && !self.has_unread_pods
+    }
+
     /// The first container whose image excludes hosts of that build.
     pub(crate) fn misfit(&self, host: Build, fleet: &FleetRules<'_>) -> Option<&ViewContainer> {
         self.containers.iter().find(|container| container.excludes(host, fleet))

@@ -144,6 +144,11 @@ const LABEL_REQUIREMENT: &[KeptMember] = members! { "key": Name, "operator": WOR
 
 const LABEL_REQUIREMENTS: Kept = Items(&Object(LABEL_REQUIREMENT));
 
+const LABEL_SELECTOR: Kept = Closed(members! {
+    "matchExpressions": Items(&Closed(LABEL_REQUIREMENT)),
+    "matchLabels": NAMES,
+});
+
 const NODE_TERM: Kept = Object(members! {
     "matchExpressions": LABEL_REQUIREMENTS,
     "matchFields": LABEL_REQUIREMENTS,
@@ -226,6 +231,7 @@ const CONTAINERS: Kept = Items(&Object(members! {
     "readinessProbe": HANDLER,
     "resources": RESOURCES,
     "restartPolicy": WORD,
+    "restartPolicyRules": Items(&Object(members! { "action": WORD })),
     "securityContext": SECURITY_CONTEXT,
     "startupProbe": HANDLER,
     "terminationMessagePath": Text(texts::termination_message_path),
@@ -263,7 +269,7 @@ const VOLUMES: Kept = Items(&Object(members! {
     "image": Object(members! { "reference": IMAGE }),
     "name": Name,
     "nfs": NOTHING,
-    "persistentVolumeClaim": NOTHING,
+    "persistentVolumeClaim": Object(members! { "claimName": Name }),
     "projected": Object(members! {
         "defaultMode": Number,
         "defaultUser": Number,
@@ -271,7 +277,7 @@ const VOLUMES: Kept = Items(&Object(members! {
             "clusterTrustBundle": FILE,
             "configMap": FILES,
             "downwardAPI": FILES,
-            "podCertificate": FILE,
+            "podCertificate": Object(members! { "keyType": Text(texts::key_type), "user": Number }),
             "secret": FILES,
             "serviceAccountToken": FILE,
         })),
@@ -344,6 +350,7 @@ pub(crate) const NODE: &[KeptMember] = members! {
             "status": WORD,
             "type": WORD,
         }),
+        "declaredFeatures": Items(&Text(texts::feature)),
         "nodeInfo": Object(members! {
             "containerRuntimeVersion": Name,
             "kernelVersion": Name,
@@ -478,10 +485,7 @@ pub(crate) const POD_DISRUPTION_BUDGET: &[KeptMember] = members! {
     "spec": Object(members! {
         "maxUnavailable": Text(texts::percentage),
         "minAvailable": Text(texts::percentage),
-        "selector": Closed(members! {
-            "matchExpressions": Items(&Closed(LABEL_REQUIREMENT)),
-            "matchLabels": NAMES,
-        }),
+        "selector": LABEL_SELECTOR,
     }),
     "status": Object(members! {
         "currentHealthy": Number,
@@ -502,6 +506,28 @@ pub(crate) const HORIZONTAL_POD_AUTOSCALER: &[KeptMember] = members! {
 pub(crate) const CSI_NODE: &[KeptMember] = members! {
     "metadata": METADATA,
     "spec": Object(members! { "drivers": Items(&Object(members! { "name": Name })) }),
+};
+
+pub(crate) const NETWORK_POLICY: &[KeptMember] = members! {
+    "metadata": METADATA,
+    "spec": Object(members! { "podSelector": LABEL_SELECTOR }),
+};
+
+pub(crate) const PERSISTENT_VOLUME_CLAIM: &[KeptMember] = members! {
+    "metadata": METADATA,
+    "spec": Object(members! { "storageClassName": Name, "volumeName": Name }),
+};
+
+pub(crate) const PERSISTENT_VOLUME: &[KeptMember] = members! {
+    "metadata": METADATA,
+    "spec": Object(members! { "csi": Object(members! { "driver": Name }) }),
+};
+
+pub(crate) const STORAGE_CLASS: &[KeptMember] = members! { "metadata": METADATA, "provisioner": Name };
+
+pub(crate) const CSI_DRIVER: &[KeptMember] = members! {
+    "metadata": METADATA,
+    "spec": Object(members! { "preventPodSchedulingIfMissing": Number }),
 };
 
 const PLATFORM: Kept = Object(members! {

@@ -4,6 +4,18 @@ use mullion_engine::model::WorkloadKind;
 
 use crate::inventory::kept_members::{self as members, KeptMember};
 
+/// What uses the objects of a kind, and where they are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KindReading {
+    /// A survey and a plan, from clusters and from dumps.
+    Everywhere,
+    /// Only a plan, from clusters and from dumps.
+    OnlyForPlans,
+    /// Only findings of a survey that other kinds do not have. They are read from dumps: a survey needs no rights for them, so a
+    /// cluster is not asked.
+    OnlyInDumps,
+}
+
 /// A kind of object that a survey reads.
 #[derive(Debug, Clone, Copy)]
 pub struct SurveyKind {
@@ -13,8 +25,8 @@ pub struct SurveyKind {
     pub plural: &'static str,
     /// What is missing in the report without these objects, without a period.
     pub missing: &'static str,
-    /// Whether only a plan uses these objects.
-    pub only_for_plans: bool,
+    /// What uses these objects, and where they are read.
+    pub reading: KindReading,
     /// The members of its objects that are kept.
     kept: &'static [KeptMember],
 }
@@ -25,7 +37,7 @@ const fn kind(
     kept: &'static [KeptMember],
     missing: &'static str,
 ) -> SurveyKind {
-    SurveyKind { kind, plural, missing, only_for_plans: false, kept }
+    SurveyKind { kind, plural, missing, reading: KindReading::Everywhere, kept }
 }
 
 const fn plan_kind(
@@ -34,13 +46,25 @@ const fn plan_kind(
     kept: &'static [KeptMember],
     missing: &'static str,
 ) -> SurveyKind {
-    SurveyKind { only_for_plans: true, ..self::kind(kind, plural, kept, missing) }
+    SurveyKind { reading: KindReading::OnlyForPlans, ..self::kind(kind, plural, kept, missing) }
+}
+
+const fn dump_kind(
+    kind: &'static str,
+    plural: &'static str,
+    kept: &'static [KeptMember],
+    missing: &'static str,
+) -> SurveyKind {
+    SurveyKind { reading: KindReading::OnlyInDumps, ..self::kind(kind, plural, kept, missing) }
 }
 
 impl SurveyKind {
     /// Whether its objects are in namespaces.
     pub fn is_namespaced(&self) -> bool {
-        !matches!(self.kind, "Node" | "Namespace" | "RuntimeClass" | "CSINode")
+        !matches!(
+            self.kind,
+            "Node" | "Namespace" | "RuntimeClass" | "CSINode" | "PersistentVolume" | "StorageClass" | "CSIDriver"
+        )
     }
 
     /// Whether its objects are pods, or have a pod template.
@@ -72,7 +96,7 @@ pub const OTHER_LABELS: &str = "objects with other labels";
 pub const POLICIES_IN_FORCE: &str = "policies in force";
 
 /// Every kind, in the order of the coverage.
-pub const KINDS: [SurveyKind; 15] = [
+pub const KINDS: [SurveyKind; 20] = [
     kind("Node", "nodes", members::NODE, "pools, builds, taints, dates, and why pods are stuck"),
     kind("Pod", "pods", members::POD, "what runs where, what is stuck and what is misplaced"),
     kind("Namespace", "namespaces", members::NAMESPACE, "what labels and annotations of namespaces decide"),
@@ -117,12 +141,42 @@ pub const KINDS: [SurveyKind; 15] = [
         members::HORIZONTAL_POD_AUTOSCALER,
         "how many pods a workload has at most",
     ),
-    plan_kind("CSINode", "csinodes", members::CSI_NODE, "the CSI drivers of the nodes"),
+    kind("CSINode", "csinodes", members::CSI_NODE, "the CSI drivers of the nodes"),
+    dump_kind(
+        "NetworkPolicy",
+        "networkpolicies",
+        members::NETWORK_POLICY,
+        "NetworkPolicies that nothing enforces on Windows nodes",
+    ),
+    dump_kind(
+        "PersistentVolumeClaim",
+        "persistentvolumeclaims",
+        members::PERSISTENT_VOLUME_CLAIM,
+        "the CSI drivers of the volumes of pods",
+    ),
+    dump_kind(
+        "PersistentVolume",
+        "persistentvolumes",
+        members::PERSISTENT_VOLUME,
+        "the CSI drivers of the volumes of pods",
+    ),
+    dump_kind("StorageClass", "storageclasses", members::STORAGE_CLASS, "the CSI drivers of claims without a volume"),
+    dump_kind(
+        "CSIDriver",
+        "csidrivers",
+        members::CSI_DRIVER,
+        "whether the scheduler keeps pods off nodes without their CSI driver",
+    ),
 ];
 
 /// The plural of a kind that a survey reads.
 pub fn plural_of(kind: &str) -> Option<&'static str> {
     KINDS.iter().find(|known| known.kind == kind).map(|known| known.plural)
+}
+
+/// Whether the objects of a kind, by its plural, are read only from dumps.
+pub(crate) fn is_only_in_dumps(plural: &str) -> bool {
+    KINDS.iter().any(|kind| kind.plural == plural && kind.reading == KindReading::OnlyInDumps)
 }
 
 /// Mullion's own object with what registries report about images. It is part of no cluster, so it is not in [`KINDS`].

@@ -12,13 +12,17 @@ mod reader;
 mod records;
 mod reduced_texts;
 mod status;
+mod storage;
 mod stream;
 mod strip;
 mod yaml;
 
 pub(crate) use constraints::{constraints_of, selected_labels};
-pub use kinds::{BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, POLICIES_IN_FORCE, SurveyKind, plural_of};
-pub(crate) use kinds::{OTHER_TIMES, REPEATED, STATUSES};
+pub use kinds::{
+    BROKEN_INPUTS, KINDS, KindReading, OTHER_LABELS, OTHER_NAMESPACES, POLICIES_IN_FORCE, SurveyKind, plural_of,
+};
+pub(crate) use kinds::{OTHER_TIMES, REPEATED, STATUSES, is_only_in_dumps};
+pub(crate) use reader::LONGEST_NAME;
 pub use reader::{InventoryReader, ReadInput};
 pub use records::{
     BudgetRecord, BudgetStatus, ContainerShape, Inventory, NodeRecord, NodeSize, ObjectKey, PodRecord, PodShape,

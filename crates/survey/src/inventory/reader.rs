@@ -1,15 +1,17 @@
 //! Builds an inventory, object by object.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use mullion_engine::model::names::{CONTAINER_LISTS, EPHEMERAL_CONTAINERS, WINDOWS_BUILD_LABEL};
 use mullion_engine::model::pod_view::Pod;
-use mullion_engine::model::scheduling::SchedulingConstraints;
+use mullion_engine::model::scheduling::{DeclaredFeature, SchedulingConstraints, needed_features};
+use mullion_engine::model::text::prefix;
 use mullion_engine::model::windows::Build;
 use mullion_engine::model::{WorkloadKind, controller_reference};
 use mullion_engine::node::facts::is_virtual;
+use mullion_policy::matching::LabelSelector;
 use mullion_snapshot::ImagePlatforms;
 use mullion_snapshot::dump::DumpReader;
 use serde::Deserialize;
@@ -19,7 +21,8 @@ use crate::inventory::constraints::{constraints_of, selected_labels};
 use crate::inventory::disruption::{read_budget, read_node_size};
 use crate::inventory::kinds::{IMAGE_PLATFORMS, KINDS, plural_of};
 use crate::inventory::records::{
-    ContainerShape, EventRecord, Inventory, NodeRecord, ObjectKey, OwnerKey, PodRecord, PodShape, WorkloadRecord,
+    ContainerShape, EventRecord, Inventory, NetworkPolicyRecord, NodeRecord, ObjectKey, OwnerKey, PodRecord, PodShape,
+    WorkloadRecord,
 };
 use crate::inventory::status::read_status;
 use crate::inventory::strip::strip;
@@ -36,7 +39,7 @@ const SAVED: &str = "SavedInventory";
 const MAX_LISTS: usize = 4;
 
 /// The length of the longest name of an object.
-const LONGEST_NAME: usize = 253;
+pub(crate) const LONGEST_NAME: usize = 253;
 
 /// The name of an input, for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +59,8 @@ pub struct InventoryReader {
     texts: HashSet<Arc<str>>,
     shapes: HashMap<Box<str>, Arc<PodShape>>,
     owners: HashSet<Arc<OwnerKey>>,
+    /// Sets of features, which the nodes of a pool share.
+    features: HashSet<Arc<BTreeSet<Arc<str>>>>,
     sampled: HashSet<(Arc<str>, Arc<OwnerKey>)>,
     /// Hashes of namespace, kind and name of every object.
     seen: HashSet<u64>,
@@ -73,6 +78,7 @@ impl Default for InventoryReader {
             texts: HashSet::new(),
             shapes: HashMap::new(),
             owners: HashSet::new(),
+            features: HashSet::new(),
             sampled: HashSet::new(),
             seen: HashSet::new(),
             hasher: RandomState::new(),
@@ -256,7 +262,7 @@ impl InventoryReader {
             }
         }
         let namespaced = WorkloadKind::from_name(kind).is_some()
-            || matches!(kind, "PodDisruptionBudget" | "HorizontalPodAutoscaler");
+            || matches!(kind, "PodDisruptionBudget" | "HorizontalPodAutoscaler" | "NetworkPolicy");
         let namespace = if namespaced && namespace.is_empty() { "default".to_owned() } else { namespace };
         match kind {
             "Node" => self.read_node(&name, object)?,
@@ -271,6 +277,11 @@ impl InventoryReader {
             "PodDisruptionBudget" => self.read_budget(&namespace, &name, object)?,
             "HorizontalPodAutoscaler" => self.read_autoscaler(&namespace, object),
             "CSINode" => self.read_drivers(&name, object),
+            "NetworkPolicy" => self.read_network_policy(&namespace, &name, object)?,
+            "PersistentVolumeClaim" | "PersistentVolume" | "StorageClass" | "CSIDriver" => {
+                let texts = &mut self.texts;
+                self.inventory.storage.add(kind, object, |text| share(texts, prefix(text, LONGEST_NAME)));
+            }
             _ => {
                 if let Some(workload) = WorkloadKind::from_name(kind) {
                     self.read_workload(workload, &namespace, &name, object);
@@ -290,7 +301,7 @@ impl InventoryReader {
     fn read_node(&mut self, name: &str, object: &Value) -> Result<(), String> {
         self.read_snapshot(object, "Node")?;
         let labels = object.pointer("/metadata/labels").cloned().unwrap_or_default();
-        let labels = std::collections::BTreeMap::deserialize(labels).unwrap_or_default();
+        let labels = BTreeMap::deserialize(labels).unwrap_or_default();
         let taints = object.pointer("/spec/taints").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         if is_virtual(&labels, taints) {
             self.inventory.virtual_nodes.insert(name.into());
@@ -317,8 +328,37 @@ impl InventoryReader {
             product,
             ready,
             allocatable: read_node_size(object),
+            declared_features: self.declared_features(object),
         };
         self.inventory.nodes.insert(name.into(), record);
+        Ok(())
+    }
+
+    /// `status.declaredFeatures`, if the object has it.
+    fn declared_features(&mut self, node: &Value) -> Option<Arc<BTreeSet<Arc<str>>>> {
+        let names = node.pointer("/status/declaredFeatures").and_then(Value::as_array)?;
+        let names = names.iter().filter_map(Value::as_str).map(|name| share(&mut self.texts, name));
+        let features: BTreeSet<Arc<str>> = names.collect();
+        if let Some(known) = self.features.get(&features) {
+            return Some(Arc::clone(known));
+        }
+        let features = Arc::new(features);
+        self.features.insert(Arc::clone(&features));
+        Some(features)
+    }
+
+    fn read_network_policy(&mut self, namespace: &str, name: &str, object: &Value) -> Result<(), String> {
+        let Some(spec) = object.get("spec").filter(|spec| spec.is_object()) else { return Ok(()) };
+        // Without a selector it selects every pod of its namespace (Kubernetes 1.34).
+        let selector = spec.get("podSelector").filter(|selector| !selector.is_null());
+        let selector = selector.map(LabelSelector::deserialize).transpose().map_err(|error| {
+            format!("NetworkPolicy {namespace}/{name}: spec.podSelector is not a label selector: {error}")
+        })?;
+        // A name is part of the findings about every workload that the policy selects.
+        let name = self.text(prefix(name, LONGEST_NAME));
+        let policy = NetworkPolicyRecord { name, selector: selector.unwrap_or_default() };
+        let namespace = self.text(namespace);
+        self.inventory.network_policies.entry(namespace).or_default().push(policy);
         Ok(())
     }
 
@@ -444,7 +484,9 @@ impl InventoryReader {
         let spec = |name: &str| object.pointer("/spec").and_then(|spec| spec.get(name)).cloned().unwrap_or_default();
         let mut affinity = json!({"nodeAffinity": object.pointer("/spec/affinity/nodeAffinity")});
         let target = take_target(&mut affinity);
-        let host_process = Pod::of(WorkloadKind::Pod, object).is_some_and(|pod| pod.host_process());
+        let pod = Pod::of(WorkloadKind::Pod, object);
+        let host_process = pod.is_some_and(|pod| pod.host_process());
+        let needed: Vec<&'static DeclaredFeature> = pod.into_iter().flat_map(needed_features).collect();
         let in_list = |list: &'static str| {
             let all = object.pointer("/spec").and_then(|spec| spec.get(list)?.as_array()).into_iter().flatten();
             all.map(move |container| {
@@ -460,6 +502,7 @@ impl InventoryReader {
             },
             "class": spec("runtimeClassName"),
             "hostProcess": host_process,
+            "features": needed.iter().map(|feature| feature.name).collect::<Vec<_>>(),
         });
         let key = parts.to_string();
         if let Some(known) = self.shapes.get(key.as_str()) {
@@ -477,6 +520,7 @@ impl InventoryReader {
             constraints: SchedulingConstraints::deserialize(constraints).unwrap_or_default(),
             runtime_class: parts.get("class").and_then(Value::as_str).map(str::to_owned),
             host_process,
+            needed_features: needed,
         });
         self.select(&shape.constraints);
         self.shapes.insert(key.into(), Arc::clone(&shape));

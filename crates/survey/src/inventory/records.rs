@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::cluster::{ClusterSnapshot, RuntimeClass};
-use mullion_engine::model::scheduling::SchedulingConstraints;
+use mullion_engine::model::scheduling::{DeclaredFeature, SchedulingConstraints};
 use mullion_engine::model::windows::Build;
 use mullion_policy::matching::LabelSelector;
 use mullion_snapshot::ImagePlatforms;
 
+use crate::inventory::storage::StorageRecords;
 use crate::node_product::NodeProduct;
 use crate::report::Unread;
 
@@ -40,6 +41,10 @@ pub struct Inventory {
     pub scaled_to: HashMap<ObjectKey, u64>,
     /// Names of CSI drivers, by node.
     pub drivers: HashMap<Box<str>, BTreeSet<Arc<str>>>,
+    /// NetworkPolicies, by namespace.
+    pub(crate) network_policies: HashMap<Arc<str>, Vec<NetworkPolicyRecord>>,
+    /// Claims, volumes, classes and CSI drivers.
+    pub(crate) storage: StorageRecords,
     /// Numbers of objects by kind, for the kinds in [`KINDS`](crate::inventory::KINDS).
     pub counts: BTreeMap<&'static str, usize>,
     /// The number of objects of other kinds, and of values that are not objects.
@@ -140,6 +145,17 @@ pub struct NodeRecord {
     pub(crate) ready: bool,
     /// `status.allocatable`, if it has all three members.
     pub allocatable: Option<NodeSize>,
+    /// `status.declaredFeatures`. `None` if the object does not have it: a kubelet that declares nothing, and an inventory that
+    /// was saved without it, look the same.
+    pub(crate) declared_features: Option<Arc<BTreeSet<Arc<str>>>>,
+}
+
+/// A NetworkPolicy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NetworkPolicyRecord {
+    pub(crate) name: Arc<str>,
+    /// The pods of its namespace that it is about. One without requirements selects all of them.
+    pub(crate) selector: LabelSelector,
 }
 
 /// The resources that a node has for pods.
@@ -265,6 +281,8 @@ pub struct PodShape {
     /// `spec.runtimeClassName`.
     pub runtime_class: Option<String>,
     pub(crate) host_process: bool,
+    /// The features that the scheduler requires of its node.
+    pub(crate) needed_features: Vec<&'static DeclaredFeature>,
 }
 
 /// A container of a pod.

@@ -42,6 +42,16 @@ pub(crate) fn word(text: &str) -> String {
     text_if(text.len() <= 128 && text.bytes().all(|byte| byte.is_ascii_alphabetic()), text)
 }
 
+/// The name of a feature of nodes: letters, digits and slashes (`validateNodeDeclaredFeatureName` of the API server).
+pub(crate) fn feature(text: &str) -> String {
+    text_if(has_only(text, b"/", 253), text)
+}
+
+/// The types of keys that need a feature of the node.
+pub(crate) fn key_type(text: &str) -> String {
+    text_if(text.starts_with("MLDSA") && has_only(text, b"", 16), text)
+}
+
 /// A time: digits, `T`, `Z` and separators.
 pub(crate) fn time(text: &str) -> String {
     text_if(text.len() <= 40 && text.bytes().all(|byte| byte.is_ascii_digit() || b"TZ:.+-".contains(&byte)), text)

@@ -318,6 +318,26 @@ mod tests {
         ),
         ("Unschedulable", "0/1 nodes are available: 1 node(s) exceed max volume count.", C::VolumeCount),
         (
+            "Unschedulable",
+            "0/2 nodes are available: 2 disk.csi.azure.com CSI driver is not installed on the node.",
+            C::VolumeDriver,
+        ),
+        (
+            "Unschedulable",
+            "0/3 nodes are available: 2 node(s) didn't match Pod's required features, 1 node(s) had untolerated taint(s).",
+            C::MissingFeature,
+        ),
+        (
+            "Unschedulable",
+            "0/1 nodes are available: 1 node declared features check failed - unsatisfied requirements: RestartAllContainersOnContainerExits.",
+            C::MissingFeature,
+        ),
+        (
+            "PodFeatureUnsupported",
+            "Pod requires node features that are not available: VolumeBindMountOptions",
+            C::FeatureRejected,
+        ),
+        (
             "FailedMount",
             "MountVolume.SetUp failed for volume \"xtables-lock\" : open /run/xtables.lock: The system cannot find the path specified.",
             C::MountSource,

@@ -3,6 +3,8 @@
 
 use std::sync::LazyLock;
 
+use mullion_engine::model::scheduling::DECLARED_FEATURES;
+
 use crate::messages::classify::{BEFORE_BUILD, BEFORE_HOST, BEFORE_IMAGE, OPERATIONS, unescape};
 use crate::messages::table::PATTERNS;
 
@@ -61,8 +63,9 @@ const EXPLANATIONS: &[&str] = &[
 static PHRASES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let of_patterns = PATTERNS.iter().flat_map(|pattern| pattern.all.iter().chain(pattern.any));
     let operations = OPERATIONS.iter().map(|(text, _)| text);
-    let mut all: Vec<String> =
-        of_patterns.chain(operations).chain(EXPLANATIONS).map(|phrase| phrase.to_ascii_lowercase()).collect();
+    let features = DECLARED_FEATURES.iter().map(|feature| &feature.name);
+    let phrases = of_patterns.chain(operations).chain(EXPLANATIONS).chain(features);
+    let mut all: Vec<String> = phrases.map(|phrase| phrase.to_ascii_lowercase()).collect();
     all.sort_unstable();
     all.dedup();
     all

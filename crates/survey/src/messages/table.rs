@@ -8,6 +8,8 @@ pub(crate) enum MessageClass {
     OsFieldRejected,
     /// The kubelet rejected the pod: its label `kubernetes.io/os` is not that of the node.
     OsLabelRejected,
+    /// The kubelet rejected the pod: it does not support a feature that the pod needs.
+    FeatureRejected,
     /// The container runtime has no network of that name: Docker on Windows has no network `host`.
     HostNetwork,
     /// The plugin of EKS finds no address in the labels of the pod.
@@ -62,6 +64,10 @@ pub(crate) enum MessageClass {
     VolumeAffinity,
     /// The scheduler found no node that can attach another volume.
     VolumeCount,
+    /// The scheduler found no node with the CSI driver of a volume.
+    VolumeDriver,
+    /// The scheduler found nodes that do not declare a feature that the pod needs.
+    MissingFeature,
     /// A Secret or ConfigMap that the container reads is missing.
     ConfigMissing,
     /// The container runs and ends repeatedly.
@@ -116,10 +122,16 @@ pub(crate) static PATTERNS: &[Pattern] = &[
     text(C::OsFieldRejected, &["Failed to admit pod as the OS field doesn't match node OS"], &[], "kubelet pkg/kubelet/lifecycle/predicate.go"),
     by_reason(C::OsLabelRejected, "PodOSSelectorNodeLabelDoesNotMatch", &[], "kubelet pkg/kubelet/lifecycle/predicate.go"),
     text(C::OsLabelRejected, &["Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"], &[], "kubelet pkg/kubelet/lifecycle/predicate.go"),
+    by_reason(C::FeatureRejected, "PodFeatureUnsupported", &[], "kubelet pkg/kubelet/lifecycle/handlers.go"),
+    text(C::FeatureRejected, &["Pod requires node features that are not available"], &[], "kubelet pkg/kubelet/lifecycle/handlers.go"),
     text(C::RunAsNonRoot, &["which will be regarded as root identity and will break non-root policy"], &[], "kubelet pkg/kubelet/kuberuntime/security_context_windows.go"),
     text(C::NoPrivateAddress, &["Insufficient vpc.amazonaws.com/PrivateIPv4Address"], &[], "kube-scheduler, plugin NodeResourcesFit, on EKS"),
     text(C::VolumeAffinity, &["had volume node affinity conflict"], &[], "kube-scheduler pkg/scheduler/framework/plugins/volumebinding, volumezone"),
     text(C::VolumeCount, &["exceed max volume count"], &[], "kube-scheduler pkg/scheduler/framework/plugins/nodevolumelimits/csi.go"),
+    text(C::VolumeDriver, &["CSI driver is not installed on the node"], &[], "kube-scheduler pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, 1.35 to 1.38"),
+    // Other nodes may be left out for one of the reasons above.
+    text(C::MissingFeature, &["node(s) didn't match Pod's required features"], &[], "kube-scheduler pkg/scheduler/framework/plugins/nodedeclaredfeatures, 1.36 to 1.38"),
+    text(C::MissingFeature, &["node declared features check failed - unsatisfied requirements"], &[], "kube-scheduler pkg/scheduler/framework/plugins/nodedeclaredfeatures, 1.35"),
     by_reason(C::InvalidImageName, "InvalidImageName", &[], "kubelet pkg/kubelet/images/image_manager.go"),
     text(C::InvalidImageName, &["couldn't parse image"], &[], "kubelet pkg/kubelet/images/image_manager.go"),
 

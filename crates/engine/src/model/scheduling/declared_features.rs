@@ -1,0 +1,173 @@
+//! Features of nodes that a pod needs: the rules by which the scheduler compares a pod with `status.declaredFeatures`.
+//!
+//! The scheduler compares them since Kubernetes 1.36 (gate `NodeDeclaredFeatures`). Its message does not name the feature, so
+//! the rules are repeated here.
+
+use serde_json::Value;
+
+use crate::model::names::EPHEMERAL_CONTAINERS;
+use crate::model::pod_view::{Container, Pod};
+
+/// A feature that the scheduler requires of a node because of a field of the pod. Features that count only for updates of a
+/// pod, or for claims of devices, are not in the table.
+#[derive(Debug, PartialEq, Eq)]
+pub struct DeclaredFeature {
+    /// Its name in `status.declaredFeatures`.
+    pub name: &'static str,
+    /// The field of the pod that needs it, as a noun.
+    pub field: &'static str,
+    /// The first Kubernetes release whose scheduler requires it.
+    pub since: &'static str,
+    /// Which kubelets declare it, as a clause after "declares it".
+    pub declared_by: &'static str,
+    /// The file with the rule, below `component-helpers/nodedeclaredfeatures/features` of Kubernetes 1.38.0-beta.0, read on
+    /// 2026-11-28.
+    pub source: &'static str,
+    rule: Rule,
+}
+
+/// What makes a pod need a feature.
+#[derive(Debug, PartialEq, Eq)]
+enum Rule {
+    RestartsAllContainers,
+    UserNamespaceInHostNetwork,
+    BindMountOptions,
+    MlDsaKey,
+    OciSeccompProfile,
+}
+
+/// Every feature that affects where a pod can be scheduled.
+pub static DECLARED_FEATURES: [DeclaredFeature; 5] = [
+    DeclaredFeature {
+        name: "RestartAllContainersOnContainerExits",
+        field: "restartPolicyRules with the action RestartAllContainers",
+        since: "1.36",
+        declared_by: "if it is of Kubernetes 1.36 or newer",
+        source: "restartallcontainers/restart_all_containers.go",
+        rule: Rule::RestartsAllContainers,
+    },
+    DeclaredFeature {
+        name: "UserNamespacesHostNetworkSupport",
+        field: "hostUsers: false together with hostNetwork: true",
+        since: "1.36",
+        declared_by: "if its feature gate is on and its container runtime has user namespaces in the network of the host",
+        source: "usernamespaceshostnetwork/user_namespaces_host_network.go",
+        rule: Rule::UserNamespaceInHostNetwork,
+    },
+    DeclaredFeature {
+        name: "VolumeBindMountOptions",
+        field: "bindMountOptions of a volume mount",
+        since: "1.37",
+        declared_by: "if its feature gate is on and its container runtime reports mount options, which containerd 2.4 does not",
+        source: "volumebindmountoptions/feature.go",
+        rule: Rule::BindMountOptions,
+    },
+    DeclaredFeature {
+        name: "PodCertificateMLDSA",
+        field: "a pod certificate with an ML-DSA key",
+        since: "1.38",
+        declared_by: "if it is of Kubernetes 1.38 or newer",
+        source: "podcertificatesmldsa/feature.go",
+        rule: Rule::MlDsaKey,
+    },
+    DeclaredFeature {
+        name: "SecurityProfileOCI",
+        field: "a seccomp profile of type OCI",
+        since: "1.38",
+        declared_by: "if its feature gate is on and its container runtime has such profiles",
+        source: "securityprofileoci/feature.go",
+        rule: Rule::OciSeccompProfile,
+    },
+];
+
+/// The features that a pod needs of its node.
+pub fn needed_features(pod: Pod<'_>) -> impl Iterator<Item = &'static DeclaredFeature> {
+    DECLARED_FEATURES.iter().filter(move |feature| feature.rule.holds(pod))
+}
+
+impl Rule {
+    fn holds(&self, pod: Pod<'_>) -> bool {
+        match self {
+            // The rule does not read ephemeral containers, which restart nothing.
+            Self::RestartsAllContainers => {
+                let restarts = |container: Container<'_>| {
+                    let rules = container.items("/restartPolicyRules");
+                    rules.iter().any(|rule| is(rule, "action", &["RestartAllContainers"]))
+                };
+                pod.containers().filter(|container| container.list != EPHEMERAL_CONTAINERS).any(restarts)
+            }
+            Self::UserNamespaceInHostNetwork => {
+                let flag = |pointer| pod.get(pointer).and_then(Value::as_bool);
+                flag("/spec/hostNetwork") == Some(true) && flag("/spec/hostUsers") == Some(false)
+            }
+            Self::BindMountOptions => pod.containers().any(|container| {
+                let has_options = |mount: &Value| {
+                    mount.get("bindMountOptions").and_then(Value::as_array).is_some_and(|all| !all.is_empty())
+                };
+                container.items("/volumeMounts").iter().any(has_options)
+            }),
+            Self::MlDsaKey => pod.items("/spec/volumes").iter().any(|volume| {
+                let sources = volume.pointer("/projected/sources").and_then(Value::as_array);
+                let mut certificates = sources.into_iter().flatten().filter_map(|source| source.get("podCertificate"));
+                certificates.any(|certificate| is(certificate, "keyType", &["MLDSA44", "MLDSA65", "MLDSA87"]))
+            }),
+            Self::OciSeccompProfile => {
+                const PROFILE: &str = "/securityContext/seccompProfile";
+                let is_oci = |profile: Option<&Value>| profile.is_some_and(|profile| is(profile, "type", &["OCI"]));
+                is_oci(pod.get("/spec/securityContext/seccompProfile"))
+                    || pod.containers().any(|container| is_oci(container.get(PROFILE)))
+            }
+        }
+    }
+}
+
+/// Whether a member has one of these texts.
+fn is(value: &Value, member: &str, texts: &[&str]) -> bool {
+    value.get(member).and_then(Value::as_str).is_some_and(|text| texts.contains(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::WorkloadKind;
+
+    fn needed(spec: &Value) -> Vec<&'static str> {
+        let pod = json!({"kind": "Pod", "spec": spec});
+        needed_features(Pod::of(WorkloadKind::Pod, &pod).unwrap()).map(|feature| feature.name).collect()
+    }
+
+    #[test]
+    fn fields_that_need_a_feature() {
+        let restart = |action: &str| json!([{"name": "a", "restartPolicyRules": [{"action": action}]}]);
+        let mount = |options: Value| json!([{"name": "a", "volumeMounts": [{}, {"bindMountOptions": options}]}]);
+        let key = |kind: &str| json!([{}, {"projected": {"sources": [{}, {"podCertificate": {"keyType": kind}}]}}]);
+        let profile = |kind: &str| json!({"seccompProfile": {"type": kind}});
+        let cases = [
+            (json!({"containers": restart("RestartAllContainers")}), "RestartAllContainersOnContainerExits"),
+            (json!({"initContainers": restart("RestartAllContainers")}), "RestartAllContainersOnContainerExits"),
+            (json!({"containers": restart("Restart")}), ""),
+            (json!({"ephemeralContainers": restart("RestartAllContainers")}), ""),
+            (json!({"hostNetwork": true, "hostUsers": false}), "UserNamespacesHostNetworkSupport"),
+            (json!({"hostNetwork": true}), ""),
+            (json!({"hostUsers": false}), ""),
+            (json!({"containers": mount(json!(["noexec"]))}), "VolumeBindMountOptions"),
+            (json!({"ephemeralContainers": mount(json!(["noexec"]))}), "VolumeBindMountOptions"),
+            (json!({"containers": mount(json!([]))}), ""),
+            (json!({"volumes": key("MLDSA65")}), "PodCertificateMLDSA"),
+            (json!({"volumes": key("ED25519")}), ""),
+            (json!({"securityContext": profile("OCI")}), "SecurityProfileOCI"),
+            (json!({"initContainers": [{"securityContext": profile("OCI")}]}), "SecurityProfileOCI"),
+            (json!({"securityContext": profile("RuntimeDefault")}), ""),
+            (json!({"containers": "text", "volumes": [7], "securityContext": []}), ""),
+        ];
+        for (spec, expected) in cases {
+            assert_eq!(needed(&spec).join(" "), expected, "{spec}");
+        }
+        let tested = ["RestartAll", "UserNamespaces", "VolumeBind", "PodCertificate", "SecurityProfile"];
+        assert!(DECLARED_FEATURES.iter().zip(tested).all(|(feature, start)| feature.name.starts_with(start)));
+    }
+}
