@@ -173,8 +173,9 @@ fn one_object_one_namespace_and_a_file() {
         "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/mullion",
         "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/mullion",
         "/apis/node.k8s.io/v1/runtimeclasses?&limit=500",
+        "/version",
     ];
-    assert_eq!(asked, expected, "a file needs the snapshot, the policies and the webhooks only");
+    assert_eq!(asked, expected, "a file needs the snapshot, the version, the policies and the webhooks only");
     requests.lock().unwrap().clear();
     let ran = with(&["check", &file, "--context", "prod", "--snapshot", "snapshot.yaml"]);
     assert_eq!((ran.code, requests.lock().unwrap().len()), (0, 0), "{}", ran.err);
