@@ -184,11 +184,11 @@ fn a_survey_and_a_plan_use_the_policies_in_force() {
             let (has_builds, unread, ran) = os_and_coverage(&[command, more].concat());
             let line = format!("mullion: context prod; policies of the cluster: 1 file, in force since {SINCE}\n");
             assert!(ran.err.starts_with(&line), "{}", ran.err);
-            assert!(has_builds && !unread.contains("policies"), "{}", ran.out);
+            assert!(has_builds && !unread.contains("policies in force"), "{}", ran.out);
         }
         let (has_builds, unread, ran) = os_and_coverage(&[command, &["--policies", "built-in"]].concat());
         assert!(ran.err.starts_with("mullion: context prod; the built-in policies, not those of the cluster\n"));
-        assert!(!has_builds && !unread.contains("policies"), "{}", ran.out);
+        assert!(!has_builds && !unread.contains("policies in force"), "{}", ran.out);
     }
 
     // What cannot be read is not known, and counts; without Mullion there is nothing to read.

@@ -181,7 +181,7 @@ fn policies_of_a_survey() {
     let policy = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: all}\nspec: {mode: Disabled}\n";
     let policies = write(&dir, "policy.yaml", policy);
     let changes = |args: &[&str]| report(&survey(args, ""))["changes"].as_array().unwrap().len();
-    assert_eq!(changes(&[MIXED]), 2);
+    assert_eq!(changes(&[MIXED]), 3);
     assert_eq!(changes(&[MIXED, "--policies", &policies]), 0);
 }
 
@@ -228,7 +228,7 @@ fn pages_of_findings() {
     assert_eq!((page.code, page.out.lines().next()), (0, Some("# SUR201 image-has-no-platform")));
     assert_eq!(mullion(&["rules", "disk-full"], "").out.lines().next(), Some("# SUR209 disk-full"));
     let all = mullion(&["rules", "sur4"], "");
-    assert_eq!(all.out.lines().count(), 4, "{}", all.out);
+    assert_eq!(all.out.lines().count(), 5, "{}", all.out);
     let json = records(&mullion(&["rules", "SUR5", "-o", "json"], ""));
     assert!(json.len() > 4 && json.iter().all(|record| record["page"].as_str().unwrap().starts_with("# SUR5")));
     assert_eq!(mullion(&["rules", "SUR999"], "").code, 2);

@@ -130,8 +130,9 @@ fn saved_of_every_kind() -> Vec<Value> {
     // The texts of a selector are checked when it is read.
     for object in &mut objects {
         for selector in ["selector", "podSelector"] {
-            let selector = object.pointer_mut(&format!("/spec/{selector}/matchExpressions/0/operator"));
-            selector.into_iter().for_each(|operator| *operator = json!("In"));
+            if let Some(operator) = object.pointer_mut(&format!("/spec/{selector}/matchExpressions/0/operator")) {
+                *operator = json!("In");
+            }
         }
     }
     objects.iter_mut().for_each(enrich);

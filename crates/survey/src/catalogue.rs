@@ -532,10 +532,10 @@ pub static FINDINGS: &[FindingKind] = findings! {
         sources: &["https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/"],
     }
 
-    /// agents of a purpose run on Linux nodes, and none of them on a Windows pool
+    /// DaemonSets of a purpose run on Linux nodes, and none of them on a Windows pool
     {
         code: "SUR404", name: "no-windows-agent", severity: Notice, group: Unserved, needs: PODS_ON_NODES,
-        why: "Agents for security, logs, metrics and backup are DaemonSets, and many charts select Linux nodes. Mullion knows the purpose of some images; another DaemonSet, a sidecar or a service of Windows may do the same on the Windows nodes. The finding states where pods are, and not what a product supports.",
+        why: "Programs for security, logs, metrics and backup run as DaemonSets, and many charts select Linux nodes. Mullion knows the purpose of some images; another DaemonSet, a sidecar or a service of Windows may do the same on the Windows nodes. The finding states where pods are, and not what a product supports.",
         instead: "Check what does this on the Windows nodes. Some products have a DaemonSet of their own for Windows, which must be enabled.",
         sources: &["https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/", "https://github.com/prometheus-community/helm-charts/tree/main/charts/prometheus-windows-exporter", "https://github.com/vmware-tanzu/velero/issues/8424", "https://github.com/falcosecurity/falco/issues/3223"],
     }

@@ -305,7 +305,7 @@ pub fn featured() -> Fault {
     Fault { name, codes: &["SUR114"], image, selector, more, state: State::Real }
 }
 
-/// A Windows Deployment in a namespace in ambient mode, whose pods a NetworkPolicy selects.
+/// A Windows Deployment in a namespace in ambient mode, whose pods a network policy selects.
 pub fn meshed() -> [Value; 3] {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": "mesh", "labels": {"istio.io/dataplane-mode": "ambient"}}});
