@@ -2,9 +2,10 @@
 //!
 //! [`survey()`] reviews each workload once, and computes in this order: what is misplaced or stuck (`stuck`), what is
 //! fragile (`fragile`), the pools in which a DaemonSet is missing (`daemon_sets`), and which nodes of the fleet are old
-//! (`fleet_findings`).
+//! (`fleet_findings`). `declared_pools` finds the pools without nodes, and the pods that would start them.
 
 mod daemon_sets;
+mod declared_pools;
 mod findings;
 mod fleet;
 mod fleet_findings;
@@ -19,6 +20,7 @@ mod survey;
 mod unread;
 mod workload_view;
 
+pub use declared_pools::DeclaredPools;
 pub use fleet::{Fleet, FleetNode, FleetPool, POOL_LABELS};
 pub use fleet_findings::{is_image, next_first};
 pub use images::RunningImages;

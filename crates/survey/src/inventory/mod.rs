@@ -8,6 +8,7 @@ mod constraints;
 mod disruption;
 mod kept_members;
 mod kinds;
+mod node_pools;
 mod reader;
 mod records;
 mod reduced_texts;
@@ -17,8 +18,11 @@ mod strip;
 mod yaml;
 
 pub(crate) use constraints::{constraints_of, selected_labels};
-pub use kinds::{BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, POLICIES_IN_FORCE, SurveyKind, plural_of};
+pub use kinds::{
+    BROKEN_INPUTS, KINDS, OTHER_LABELS, OTHER_NAMESPACES, POLICIES_IN_FORCE, PROVISIONER_KINDS, SurveyKind, plural_of,
+};
 pub(crate) use kinds::{OTHER_TIMES, REPEATED, STATUSES};
+pub(crate) use node_pools::{LabelRequirement, NodePoolRecord};
 pub use reader::{InventoryReader, ReadInput};
 pub use records::{
     BudgetRecord, BudgetStatus, ContainerShape, Inventory, NodeRecord, NodeSize, ObjectKey, PodRecord, PodShape,

@@ -11,6 +11,7 @@ use mullion_engine::model::windows::Build;
 use mullion_policy::matching::LabelSelector;
 use mullion_snapshot::ImagePlatforms;
 
+use crate::inventory::node_pools::NodePoolRecord;
 use crate::node_product::NodeProduct;
 use crate::report::Unread;
 
@@ -40,7 +41,12 @@ pub struct Inventory {
     pub scaled_to: HashMap<ObjectKey, u64>,
     /// Names of CSI drivers, by node.
     pub drivers: HashMap<Box<str>, BTreeSet<Arc<str>>>,
-    /// Numbers of objects by kind, for the kinds in [`KINDS`](crate::inventory::KINDS).
+    /// NodePools of Karpenter.
+    pub(crate) node_pools: Vec<NodePoolRecord>,
+    /// The Windows builds that node classes of Karpenter name, by kind and name; `None` for another system.
+    pub(crate) node_classes: BTreeMap<(Arc<str>, Arc<str>), Option<Build>>,
+    /// Numbers of objects by kind, for the kinds in [`KINDS`](crate::inventory::KINDS) and
+    /// [`PROVISIONER_KINDS`](crate::inventory::PROVISIONER_KINDS).
     pub counts: BTreeMap<&'static str, usize>,
     /// The number of objects of other kinds, and of values that are not objects.
     pub(crate) others: usize,
