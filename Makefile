@@ -174,6 +174,12 @@ flux: needs ## Run Flux's helm-controller and kustomize-controller beside Mullio
 	@tools="$$(tests/cluster/tools/build.sh)" && flux="$$(tests/gitops/build.sh)" && \
 	KUBEBUILDER_ASSETS="$$tools" MULLION_FLUX="$$flux" $(CARGO) test --locked --test installed -- flux
 
+# Not part of `test`: it builds Karpenter, which takes a few minutes the first time.
+.PHONY: karpenter
+karpenter: needs ## Start Windows pools at zero with Karpenter's KWOK provider, with and without Mullion, and print the nodes for nothing
+	@tools="$$(tests/cluster/tools/build.sh)" && karpenter="$$(tests/karpenter/build.sh)" && \
+	KUBEBUILDER_ASSETS="$$tools" MULLION_KARPENTER="$$karpenter" $(CARGO) test --locked --test on_cluster -- karpenter
+
 .PHONY: tools
 tools: needs ## Build the control-plane tools only
 	@tests/cluster/tools/build.sh

@@ -209,7 +209,8 @@ pub(crate) fn line(edit: &Edit) -> String {
     };
     let path = field_path(pointer.rfind("/spec/").and_then(|at| pointer.get(at..)).unwrap_or(pointer));
     let Some(value) = value else { return format!("{path}: removed") };
-    if let Some(required) = requirement(value) {
+    // Tolerations have a key and an operator too, but no values.
+    if let Some(required) = alternatives(value).or_else(|| value.get("values").and_then(|_| requirement(value))) {
         return format!("spec.affinity: {required}");
     }
     let text = match (edit, value.pointer("/name")) {
@@ -220,12 +221,22 @@ pub(crate) fn line(edit: &Edit) -> String {
     format!("{path}: {text}")
 }
 
-/// The requirement of a node affinity, alone or in terms with one requirement: `key NotIn a, b`.
+/// The terms of a node affinity: `key In a and key NotIn b, or key Exists`.
+fn alternatives(value: &Value) -> Option<String> {
+    let term = |term: &Value| {
+        let required = term.get("matchExpressions")?.as_array()?.iter().map(requirement);
+        Some(required.collect::<Option<Vec<_>>>()?.join(" and "))
+    };
+    let terms = value.as_array()?.iter().map(term).collect::<Option<Vec<_>>>()?;
+    (!terms.is_empty()).then(|| terms.join(", or "))
+}
+
+/// A requirement of a node affinity: `key NotIn a, b`.
 fn requirement(value: &Value) -> Option<String> {
-    let value = value.pointer("/0/matchExpressions/0").unwrap_or(value);
     let text = |key| value.get(key).and_then(Value::as_str);
-    let values = list(value.get("values")?.as_array()?.iter().filter_map(Value::as_str));
-    Some(format!("{} {} {values}", text("key")?, text("operator")?))
+    let values = value.get("values").map(|values| Some(list(values.as_array()?.iter().filter_map(Value::as_str))));
+    let values = values.map_or(Some(String::new()), |values| Some(format!(" {}", values?)))?;
+    Some(format!("{} {}{values}", text("key")?, text("operator")?))
 }
 
 // === as JSON ===
@@ -327,6 +338,23 @@ mod tests {
         assert_eq!((&json["os"], &json["reviewed"]), (&json!("windows"), &json!(true)));
         assert_eq!(json["placement"][0]["pointer"], "/spec/template/spec/nodeSelector/kubernetes.io~1os");
         assert_eq!(json["findings"][0]["action"], "Repair");
+    }
+
+    #[test]
+    fn alternatives_of_a_node_affinity_are_one_line() {
+        let build = |operator: &str| json!({"key": "node.kubernetes.io/windows-build", "operator": operator});
+        let mut excluded = build("NotIn");
+        excluded["values"] = json!(["10.0.17763", "10.0.26100"]);
+        let of_pool = json!({"key": "agentpool", "operator": "In", "values": ["win22"]});
+        let terms =
+            json!([{"matchExpressions": [of_pool, excluded]}, {"matchExpressions": [build("Exists"), excluded]}]);
+        let pointer =
+            "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms".to_owned();
+        assert_eq!(
+            line(&Edit::Set { pointer, value: terms }),
+            "spec.affinity: agentpool In win22 and node.kubernetes.io/windows-build NotIn 10.0.17763, 10.0.26100, or \
+             node.kubernetes.io/windows-build Exists and node.kubernetes.io/windows-build NotIn 10.0.17763, 10.0.26100"
+        );
     }
 
     /// Each policy, and whether its result equals that of `mode: Enforce`.

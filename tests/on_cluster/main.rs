@@ -33,6 +33,7 @@ mod hostile_requests;
 mod identity;
 mod images;
 mod in_force;
+mod karpenter;
 mod leaders;
 mod memory;
 mod missed;
@@ -234,6 +235,10 @@ fn main() -> ExitCode {
     suite.trial("hostile_objects::are_isolated_in_streamed_lists", hostile_objects::are_isolated_in_streamed_lists());
     suite.trial("hostile_objects::are_isolated_in_plain_lists", hostile_objects::are_isolated_in_plain_lists());
     suite.trial("nodes::many_nodes_get_one_patch_each", nodes::many_nodes_get_one_patch_each());
+    // This needs Karpenter: `make karpenter`.
+    if karpenter::folder().is_some() {
+        suite.pooled(&planes, trials![karpenter::pools_at_zero_are_started_for_their_pods]);
+    }
     cases::add_runner(&mut suite);
     suite.run(arguments)
 }

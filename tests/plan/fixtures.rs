@@ -637,6 +637,12 @@ pub fn fleet() -> PlanReport {
             "The first date is 2026-11-10: Microsoft ends support of .NET 8.",
             "Kubernetes 1.34 is possible only after pool win19 is deleted.",
         ],
+        "poolsWithoutNodes": [
+            {"pool": "win25-gpu", "declaredBy": "NodePolicy", "os": "windows", "release": "ltsc2025", "build": "10.0.26100",
+             "labels": ["agentpool=win25-gpu"], "taints": ["os=windows:NoSchedule"], "starts": [
+                {"namespace": "shop", "kind": "Deployment", "name": "cart", "pods": 2, "runs": true}]},
+        ],
+        "unserved": [{"namespace": "billing", "kind": "StatefulSet", "name": "ledger", "pods": 1, "runs": false}],
         "pools": [
             pool("win19", "ltsc2019", "10.0.17763", [3, 4], "leaves"), pool("win22", "ltsc2022", "10.0.20348", [6, 7], "leaves"),
             pool("gpu25", "ltsc2025", "10.0.26100", [1, 1], "stays"), pool("win25", "ltsc2025", "10.0.26100", [0, 0], "target"),

@@ -272,6 +272,14 @@ pub fn mixed() -> SurveyReport {
             "2 Windows workloads have images of unknown builds.",
         ],
         "pools": POOLS.iter().map(Pool::value).collect::<Vec<_>>(),
+        "poolsWithoutNodes": [
+            {"pool": "win25-gpu", "declaredBy": "NodePolicy", "os": "windows", "release": "ltsc2025", "build": "10.0.26100",
+             "labels": ["agentpool=win25-gpu"], "taints": ["os=windows:NoSchedule"], "starts": [
+                {"namespace": "shop", "kind": "Deployment", "name": "cart", "pods": 2, "runs": true}]},
+            {"pool": "win25-any", "declaredBy": "NodePool", "os": "windows", "release": null, "build": null,
+             "labels": ["kubernetes.io/os=windows"], "taints": [], "starts": []},
+        ],
+        "unserved": [{"namespace": "billing", "kind": "StatefulSet", "name": "ledger", "pods": 1, "runs": false}],
         "imageBuilds": [
             {"build": "10.0.17763", "workloads": 3, "pods": 10, "images": 3},
             {"build": "10.0.17763, 10.0.20348", "workloads": 1, "pods": 9, "images": 1},

@@ -15,7 +15,7 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, StorageClass};
 use mullion_survey::InventoryReader;
-use mullion_survey::inventory::{KINDS, read_json};
+use mullion_survey::inventory::{KINDS, PROVISIONER_KINDS, read_json};
 use serde_json::{Value, json};
 
 use crate::golden;
@@ -47,7 +47,43 @@ fn objects() -> Vec<Value> {
         planted::<PersistentVolume>(),
         planted::<StorageClass>(),
         planted::<CSIDriver>(),
+        of_karpenter(
+            "karpenter.sh/v1",
+            "NodePool",
+            &json!({
+                "limits": {"cpu": "s3cret70001"}, "weight": 7,
+                "template": {
+                    "metadata": {"labels": {"s3cret70002": "s3cret70003"}, "annotations": {"s3cret70004": "s3cret70005"}},
+                    "spec": {
+                        "nodeClassRef": {"group": "s3cret70006", "kind": "s3cret70007", "name": "s3cret70008"},
+                        "requirements": [{"key": "s3cret70009", "operator": "s3cret70010", "values": ["s3cret70011"], "minValues": 7}],
+                        "taints": [{"key": "s3cret70012", "value": "s3cret70013", "effect": "s3cret70014"}],
+                        "startupTaints": [{"key": "s3cret70015", "effect": "s3cret70016"}],
+                    },
+                },
+            }),
+        ),
+        of_karpenter(
+            "karpenter.k8s.aws/v1",
+            "EC2NodeClass",
+            &json!({
+                "amiFamily": "s3cret70017", "role": "s3cret70018", "userData": "s3cret70019",
+                "amiSelectorTerms": [{"alias": "s3cret70020", "id": "s3cret70021"}],
+                "tags": {"s3cret70022": "s3cret70023"},
+            }),
+        ),
+        of_karpenter(
+            "karpenter.azure.com/v1beta1",
+            "AKSNodeClass",
+            &json!({"imageFamily": "s3cret70024", "vnetSubnetID": "s3cret70025"}),
+        ),
     ]
+}
+
+/// A custom resource of Karpenter, whose types are not in the client.
+fn of_karpenter(api_version: &str, kind: &str, spec: &Value) -> Value {
+    let metadata = json!({"name": "s3cret70026", "labels": {"s3cret70027": "s3cret70028"}, "annotations": {}});
+    json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
 }
 
 /// Annotations that Mullion or a survey reads, and one with a whole manifest.
@@ -175,6 +211,8 @@ fn of_pod(kind: &str, path: &str) -> Option<String> {
     let below = match kind {
         "Pod" => path.strip_prefix("spec.").map(|below| format!("spec.{below}")),
         "CronJob" => path.strip_prefix("spec.jobTemplate.spec.template.").map(str::to_owned),
+        // Its template is one of nodes.
+        "NodePool" => None,
         _ => path.strip_prefix("spec.template.").map(str::to_owned),
     };
     Some(
@@ -220,7 +258,8 @@ fn page(saved: &[Value]) -> String {
 fn every_kind_is_planted() {
     let saved = saved_of_every_kind();
     let kinds: BTreeSet<&str> = saved.iter().map(|object| object["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, KINDS.iter().map(|kind| kind.kind).collect::<BTreeSet<_>>());
+    let known = KINDS.iter().chain(PROVISIONER_KINDS.iter().map(|(_, kind)| kind));
+    assert_eq!(kinds, known.map(|kind| kind.kind).collect::<BTreeSet<_>>());
 }
 
 /// The planted texts cover each member of the types: a sample of those that are easy to forget.

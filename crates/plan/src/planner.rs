@@ -12,7 +12,8 @@ use crate::summary::SummaryInput;
 use crate::workload_move::WorkloadMove;
 use crate::{calendar, changes, constraints, demand, edits, steps, summary, unknown, uses, verdicts};
 use mullion_survey::analysis::{
-    Fleet, NodeClasses, RunningImages, ViewContext, WorkloadView, coverage, group, unread_pods, virtual_nodes,
+    DeclaredPools, Fleet, NodeClasses, RunningImages, ViewContext, WorkloadView, coverage, group, unread_pods,
+    virtual_nodes,
 };
 use mullion_survey::facts::FactsTable;
 use mullion_survey::inventory::Inventory;
@@ -45,6 +46,11 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
     let names = fleet.pools.iter().map(|pool| pool.name.as_str());
     unknown.extend(unread_pods(&coverage, names));
     unknown.extend(virtual_nodes(inventory));
+    let running = &RunningImages::new(inventory, fleet);
+    let view_context = ViewContext { inventory, fleet, running, policies: context.policies };
+    let declared = DeclaredPools::compared(view_context, &NodeClasses::new(fleet, inventory));
+    unknown.extend(declared.unknown(fleet));
+    let (pools_without_nodes, unserved) = declared.report(scope.pods_known);
     unknown.extend(unknown::unknown_builds(fleet));
     let pools = scope.report_pools(fleet, |pool| moves.iter().filter(|one| one.pools.contains(&pool)).count());
     let unknown_moves = moves.iter().filter(|one| one.report.move_not_known).count();
@@ -79,6 +85,8 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
         summary,
         target: scope.report_target(context, fleet),
         pools,
+        pools_without_nodes,
+        unserved,
         constraints: checked.constraints,
         steps,
         in_place,

@@ -9,7 +9,9 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use mullion_survey::report::{Coverage, Deadline, Header, Knowledge, ObjectRef, Unknown};
+use mullion_survey::report::{
+    Coverage, Deadline, Header, Knowledge, ObjectRef, PoolWithoutNodes, Unknown, WaitingPods,
+};
 
 /// The value of [`PlanReport::schema`].
 pub const SCHEMA: &str = "mullion.dev/plan/v1";
@@ -31,6 +33,13 @@ pub struct PlanReport {
     pub summary: Vec<String>,
     /// The Windows pools and their part in the move.
     pub pools: Vec<PlanPool>,
+    /// Declared pools that have no nodes.
+    #[serde(default)]
+    pub pools_without_nodes: Vec<PoolWithoutNodes>,
+    /// Workloads with waiting pods that no node and no declared pool can run. Empty if no pool is declared, or if nodes or
+    /// pods were not read.
+    #[serde(default)]
+    pub unserved: Vec<WaitingPods>,
     /// What Kubernetes versions and the provider permit.
     pub constraints: Vec<Constraint>,
     /// What to do, in order.

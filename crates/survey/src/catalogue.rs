@@ -595,6 +595,22 @@ pub static FINDINGS: &[FindingKind] = findings! {
         instead: "Use a supported version of the image, or upgrade the node pool.",
         sources: &[LIFECYCLE, "https://kubernetes.io/releases/version-skew-policy/"],
     }
+
+    /// the template of a Windows NodePool has no taint that keeps Linux pods off
+    {
+        code: "SUR508", name: "node-pool-without-taint", severity: Warning, group: Fleet, needs: NOTHING_ELSE,
+        why: "Karpenter compares pods with the template, and starts its nodes also for Linux pods without a node selector. A taint that is added to the node later is not part of the comparison: nodes are started for pods that do not tolerate it, and stay without them.",
+        instead: "Add the taint os=windows:NoSchedule to spec.template.spec.taints of the NodePool.",
+        sources: &["https://github.com/kubernetes/autoscaler/issues/8017", "https://karpenter.sh/docs/concepts/nodepools/"],
+    }
+
+    /// the template of a NodePool requires no operating system
+    {
+        code: "SUR509", name: "node-pool-without-os", severity: Warning, group: Fleet, needs: NOTHING_ELSE,
+        why: "Karpenter compares pods with the template. Without the requirement it may start nodes of the pool for pods of the other operating system, which then do not run there.",
+        instead: "Add a requirement for kubernetes.io/os with one value to spec.template.spec.requirements of the NodePool.",
+        sources: &["https://karpenter.sh/docs/concepts/scheduling/", "https://github.com/kubernetes/autoscaler/issues/8017"],
+    }
 };
 
 /// The entry with that code or name, in any letter case.

@@ -96,7 +96,7 @@ const PUBLIC: [&str; 9] = [
 ];
 
 /// Values that never contain a name, by the key that holds them.
-const KEPT: [&str; 19] = [
+const KEPT: [&str; 20] = [
     "schema",
     "source",
     "takenAt",
@@ -105,6 +105,7 @@ const KEPT: [&str; 19] = [
     "today",
     "datesAsOf",
     "kind",
+    "declaredBy",
     "provider",
     "os",
     "release",
@@ -165,11 +166,13 @@ impl Redaction {
     pub fn of(reports: &[&SurveyReport]) -> Result<Self, serde_json::Error> {
         let pools = reports.iter().flat_map(|report| &report.pools);
         let derived = pools.filter(|pool| pool.name == pool.os || pool.release.as_ref() == Some(&pool.name));
+        let declared = reports.iter().flat_map(|report| &report.pools_without_nodes);
+        let declared = declared.filter(|pool| pool.release.as_ref() == Some(&pool.pool)).map(|pool| pool.pool.clone());
         let mut redaction = Self {
             names: HashMap::new(),
             counts: HashMap::new(),
             tree: vec![Branch::default()],
-            derived_pools: derived.map(|pool| pool.name.clone()).collect(),
+            derived_pools: derived.map(|pool| pool.name.clone()).chain(declared).collect(),
         };
         for public in PUBLIC {
             redaction.keep(public);

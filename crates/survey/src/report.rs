@@ -24,6 +24,13 @@ pub struct SurveyReport {
     pub summary: Vec<String>,
     /// The pools of nodes.
     pub pools: Vec<NodePool>,
+    /// Declared pools that have no nodes.
+    #[serde(default)]
+    pub pools_without_nodes: Vec<PoolWithoutNodes>,
+    /// Workloads with waiting pods that no node and no declared pool can run. Empty if no pool is declared, or if nodes or
+    /// pods were not read.
+    #[serde(default)]
+    pub unserved: Vec<WaitingPods>,
     /// Windows workloads by the build of their images, ascending; unknown builds last.
     pub image_builds: Vec<ImageBuild>,
     /// Every workload: pods of controllers under their topmost owner, other pods by themselves.
@@ -145,6 +152,43 @@ pub struct NodePool {
     pub misplaced_pods: Option<usize>,
     /// When support of the release ends, the next date first.
     pub ends: Vec<Deadline>,
+}
+
+/// A pool that is declared and has no nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolWithoutNodes {
+    /// The name of the NodePool; for a pool of `expectedPools`, that in its labels, otherwise its release.
+    pub pool: String,
+    /// The kind that declares it: `NodePool` of Karpenter, or `NodePolicy`.
+    pub declared_by: String,
+    /// `windows` or `linux`. Absent if neither is declared.
+    pub os: Option<String>,
+    /// Name of the Windows release: `ltsc2022`.
+    pub release: Option<String>,
+    /// Windows build: `10.0.20348`. Absent if it is not declared.
+    pub build: Option<String>,
+    /// The labels that its nodes have as declared, at most 20, as `key=value`; several values of a requirement are separated by
+    /// `|`.
+    pub labels: Vec<String>,
+    /// The taints of its nodes, in the format of `kubectl taint`.
+    pub taints: Vec<String>,
+    /// The workloads with waiting pods whose constraints its nodes satisfy as declared, at most 100. Absent if pods were not
+    /// read.
+    pub starts: Option<Vec<WaitingPods>>,
+}
+
+/// Pods of one workload for which the scheduler finds no node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingPods {
+    /// The workload.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// The number of the pods.
+    pub pods: usize,
+    /// Whether nodes of the pool can run their images. If not, such a node is started for nothing.
+    pub runs: bool,
 }
 
 /// Nodes with one revision of a Windows build.

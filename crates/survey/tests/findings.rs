@@ -10,7 +10,7 @@ use jiff::civil::{Date, date};
 use mullion_policy::PolicySet;
 use mullion_survey::catalogue::FINDINGS;
 use mullion_survey::inventory::{KINDS, plural_of, read_json};
-use mullion_survey::report::{Source, SurveyFinding, SurveyReport};
+use mullion_survey::report::{Source, SurveyFinding, SurveyReport, WaitingPods};
 use mullion_survey::{Facts, InventoryReader, SurveyContext, compare, survey};
 use serde_json::{Value, json};
 
@@ -22,6 +22,10 @@ fn report(objects: &[Value], today: Date) -> SurveyReport {
 
 /// The report about objects of which every list was read but some, by the names that `kubectl get` accepts.
 fn report_without(objects: &[Value], today: Date, without: &[&str]) -> SurveyReport {
+    report_with(objects, today, without, &PolicySet::built_in())
+}
+
+fn report_with(objects: &[Value], today: Date, without: &[&str], policies: &PolicySet) -> SurveyReport {
     let is_read =
         |object: &&Value| plural_of(object["kind"].as_str().unwrap()).is_none_or(|own| !without.contains(&own));
     let objects: Vec<&Value> = objects.iter().filter(is_read).collect();
@@ -39,7 +43,7 @@ fn report_without(objects: &[Value], today: Date, without: &[&str]) -> SurveyRep
             source: Source::Dump,
             today,
             mullion: "0.0.0",
-            policies: &PolicySet::built_in(),
+            policies,
             facts: &Facts::built_in(),
         },
     )
@@ -760,7 +764,30 @@ fn of_nodes() -> Vec<Case> {
             "spec.containers[*].image",
             "2026-11-10: Microsoft ended support of .NET 8",
         ),
+        (
+            "SUR508",
+            "win25",
+            vec![node_pool("win25", &["windows"], json!([{"key": "gpu", "effect": "NoSchedule"}]))],
+            "spec.template.spec.taints",
+            "The template of Windows NodePool win25 has no taint that keeps Linux pods off.",
+        ),
+        (
+            "SUR509",
+            "general",
+            vec![node_pool("general", &["linux", "windows"], json!([]))],
+            "spec.template.spec.requirements",
+            "The template of NodePool general requires no operating system.",
+        ),
     ]
+}
+
+/// A NodePool of Karpenter for these systems.
+fn node_pool(name: &str, systems: &[&str], taints: Value) -> Value {
+    let requirements = json!([{"key": "kubernetes.io/os", "operator": "In", "values": systems}]);
+    json!({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": {"template": {
+        "metadata": {"labels": {"team": "shop"}},
+        "spec": {"requirements": requirements, "taints": taints,
+            "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": name}}}}})
 }
 
 /// The objects and the nodes of the fleet. A node of the objects replaces the node of the fleet with the same name.
@@ -865,4 +892,105 @@ fn a_tag_that_was_moved_has_no_known_builds() {
     };
     assert_eq!(builds(one, one), (vec!["10.0.17763".to_owned(), "10.0.20348".to_owned()], None));
     assert_eq!(builds(one, other), (Vec::new(), Some(2)));
+}
+
+const WINDOWS_TAINT: &str = "os=windows:NoSchedule";
+
+fn windows_pool(name: &str) -> Value {
+    node_pool(name, &["windows"], json!([{"key": "os", "value": "windows", "effect": "NoSchedule"}]))
+}
+
+fn node_class(name: &str, alias: &str) -> Value {
+    json!({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": name},
+        "spec": {"amiSelectorTerms": [{"alias": alias}]}})
+}
+
+fn waiting_for_a_node(name: &str, image: &str, more: Value) -> Value {
+    let mut pod = pending(with(windows(image), more), "0/2 nodes are available");
+    pod["metadata"]["name"] = json!(name);
+    pod
+}
+
+/// NodePools without nodes, which pods start them, which for nothing, and which pods no pool can run.
+#[test]
+fn pools_without_nodes_and_their_pods() {
+    let of = |release: &str| format!("mcr.microsoft.com/windows/servercore:{release}");
+    let objects = vec![
+        node("l", ""),
+        windows_pool("win22"),
+        node_class("win22", "windows2022@latest"),
+        windows_pool("win-any"),
+        waiting_for_a_node("for-2022", &of("ltsc2022"), json!({})),
+        waiting_for_a_node(
+            "for-2019",
+            &of("ltsc2019"),
+            json!({"affinity": {"nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [
+                {"key": "node.kubernetes.io/windows-build", "operator": "In", "values": ["10.0.17763"]}]}]}}}}),
+        ),
+        waiting_for_a_node("for-another-team", &of("ltsc2022"), json!({"nodeSelector": {"team": "other"}})),
+        waiting_for_a_node("in-a-zone", &of("ltsc2019"), json!({"nodeSelector": {"topology.kubernetes.io/zone": "a"}})),
+        waiting_for_a_node("without-toleration", &of("ltsc2022"), json!({"tolerations": []})),
+    ];
+    let found = report(&objects, TODAY);
+    let shown = |all: &[WaitingPods]| -> Vec<String> {
+        all.iter().map(|one| format!("{} {} {}", one.object.name, one.pods, one.runs)).collect()
+    };
+    let pools: Vec<_> = found
+        .pools_without_nodes
+        .iter()
+        .map(|pool| (pool.pool.as_str(), pool.build.as_deref(), shown(pool.starts.as_deref().unwrap())))
+        .collect();
+    assert_eq!(
+        pools,
+        [
+            // A class that was not read: any build fits.
+            (
+                "win-any",
+                None,
+                vec!["for-2019 1 true".to_owned(), "for-2022 1 true".to_owned(), "in-a-zone 1 true".to_owned()]
+            ),
+            ("win22", Some("10.0.20348"), vec!["for-2022 1 true".to_owned(), "in-a-zone 1 false".to_owned()]),
+        ]
+    );
+    assert_eq!(shown(&found.unserved), ["for-another-team 1 false", "without-toleration 1 false"]);
+    // With a node, a pool is part of the fleet.
+    let with_node = [objects.clone(), vec![node("win22", "10.0.20348.4294")]].concat();
+    let names =
+        |report: &SurveyReport| report.pools_without_nodes.iter().map(|pool| pool.pool.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&report(&with_node, TODAY)), ["win-any"]);
+    // What was not read is not known.
+    let without = |kind: &str| report_without(&objects, TODAY, &[kind]);
+    assert_eq!(without("pods").pools_without_nodes[0].starts, None);
+    assert!(without("nodes").unserved.is_empty());
+    assert!(names(&without("nodepools.karpenter.sh")).is_empty());
+    let asked = |report: &SurveyReport| report.unknown.iter().any(|one| one.what.contains("NodePools were not read"));
+    assert!(asked(&without("nodepools.karpenter.sh")) && !asked(&found));
+    // Another API may have a kind of that name.
+    let mut other = windows_pool("other");
+    other["apiVersion"] = json!("example.com/v1");
+    assert!(names(&report(&[node("l", ""), other], TODAY)).is_empty());
+}
+
+/// Pools of the NodePolicy without nodes.
+#[test]
+fn expected_pools_without_nodes() {
+    let policy = json!({"apiVersion": "mullion.dev/v1alpha1", "kind": "NodePolicy", "metadata": {"name": "nodes"}, "spec": {
+    "expectedPools": [
+        {"build": "10.0.20348", "taints": [WINDOWS_TAINT], "labels": {"agentpool": "win22"}},
+        {"build": "10.0.26100", "taints": [WINDOWS_TAINT]},
+    ]}});
+    let policies = PolicySet::from_files(&[("nodes.yaml", &policy.to_string())]).unwrap();
+    let image = "mcr.microsoft.com/windows/servercore:ltsc2025";
+    let objects = vec![node("l", ""), waiting_for_a_node("p", image, json!({}))];
+    let found = report_with(&objects, TODAY, &[], &policies);
+    let pools: Vec<_> = found
+        .pools_without_nodes
+        .iter()
+        .map(|pool| (pool.pool.as_str(), pool.declared_by.as_str(), pool.starts.as_ref().unwrap()[0].runs))
+        .collect();
+    // The autoscaler may not know that nodes of win22 cannot run it.
+    assert_eq!(pools, [("ltsc2025", "NodePolicy", true), ("win22", "NodePolicy", false)]);
+    assert_eq!(found.pools_without_nodes[1].labels, ["agentpool=win22"]);
+    assert!(found.unserved.is_empty());
 }

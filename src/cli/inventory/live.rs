@@ -1,11 +1,13 @@
 //! A live cluster, read object by object into an inventory.
 
+use std::collections::BTreeSet;
+
 use anyhow::bail;
 use jiff::Timestamp;
 use mullion_engine::model::text::list_with;
 use mullion_policy::PolicySet;
 use mullion_survey::InventoryReader;
-use mullion_survey::inventory::{KINDS, KindReading, POLICIES_IN_FORCE};
+use mullion_survey::inventory::{KINDS, KindReading, POLICIES_IN_FORCE, PROVISIONER_KINDS, plural_of};
 use mullion_survey::report::Unread;
 use serde_json::Value;
 
@@ -17,7 +19,7 @@ use crate::cli::live::policies_of_the_cluster;
 use crate::cli::policy_files::PolicySelection;
 use crate::cli::progress::Progress;
 use crate::cluster::reading::{
-    Absence, ClusterReader, Item, Kind, ListQuery, NAMESPACES, NODES, RUNTIME_CLASSES, SURVEY, WORKLOADS,
+    Absence, ClusterReader, Item, Kind, ListQuery, NAMESPACES, NODES, PROVISIONERS, RUNTIME_CLASSES, SURVEY, WORKLOADS,
 };
 use crate::telemetry::in_words;
 
@@ -56,7 +58,9 @@ pub(crate) fn read(
             });
         }
         let mut progress = Progress::new("objects read");
-        for kind in kinds() {
+        let groups = served_groups(&connection.client).await;
+        let provisioners = PROVISIONERS.iter().filter(|kind| groups.contains(kind.group));
+        for kind in kinds().chain(provisioners) {
             for query in queries(args, kind) {
                 let before = reader.len();
                 let mut unreadable = Vec::new();
@@ -85,13 +89,13 @@ pub(crate) fn read(
                     io.eprintln(format_args!("{} {} not read: {object}", kind.name, object.head.full_name()))?;
                     let namespace = Some(object.head.namespace.as_str()).filter(|namespace| !namespace.is_empty());
                     let reason = format!("an object cannot be read: {object}");
-                    reader.unread(Unread { reason, ..unread_kind(kind.plural, namespace, Absence::Unreadable) });
+                    reader.unread(Unread { reason, ..unread_kind(kind, namespace, Absence::Unreadable) });
                 }
                 match listed {
-                    Ok(_) => reader.listed(kind.plural),
+                    Ok(_) => reader.listed(plural_of(kind.name).unwrap_or(kind.plural)),
                     Err(unread) => {
                         io.eprintln(format_args!("{}: {unread}", unread.kind))?;
-                        reader.unread(unread_kind(kind.plural, query.namespace, unread.absence));
+                        reader.unread(unread_kind(kind, query.namespace, unread.absence));
                     }
                 }
             }
@@ -139,14 +143,23 @@ fn queries<'a>(args: &'a InventoryArgs, kind: &Kind) -> Vec<ListQuery<'a>> {
     args.selected_namespaces().iter().map(of).collect()
 }
 
-fn unread_kind(plural: &str, namespace: Option<&str>, absence: Absence) -> Unread {
+/// The groups of APIs that the API server has. Every user may read them by default; without them no kind of another group is
+/// read.
+async fn served_groups(client: &kube::Client) -> BTreeSet<String> {
+    let groups = client.list_api_groups().await.map(|list| list.groups).unwrap_or_default();
+    groups.into_iter().map(|group| group.name).collect()
+}
+
+fn unread_kind(kind: &Kind, namespace: Option<&str>, absence: Absence) -> Unread {
+    let plural = plural_of(kind.name).unwrap_or(kind.plural);
     let reason = match absence {
         Absence::Forbidden => "forbidden",
         Absence::NotFound => "not served by this API server",
         Absence::Failed => "failed",
         Absence::Unreadable => "unreadable",
     };
-    let missing = KINDS.iter().find(|kind| kind.plural == plural).map_or("", |kind| kind.missing);
+    let known = KINDS.into_iter().chain(PROVISIONER_KINDS.into_iter().map(|(_, kind)| kind));
+    let missing = known.into_iter().find(|known| known.plural == plural).map_or("", |known| known.missing);
     Unread {
         kind: plural.to_owned(),
         namespace: namespace.map(str::to_owned),
@@ -157,8 +170,6 @@ fn unread_kind(plural: &str, namespace: Option<&str>, absence: Absence) -> Unrea
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     /// An inventory stores nothing of a kind that is not in its list, and what it lacks of one that is not read is not

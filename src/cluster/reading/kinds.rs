@@ -107,6 +107,14 @@ pub(crate) const SURVEY: [Kind; 4] = [
     cluster_kind(["CSINode", "csinodes", ""], "storage.k8s.io", "v1"),
 ];
 
+/// The kinds of Karpenter, which a survey reads if the API server has their groups. The cluster role `mullion-reader` does not
+/// allow it.
+pub(crate) const PROVISIONERS: [Kind; 3] = [
+    cluster_kind(["NodePool", "nodepools", ""], "karpenter.sh", "v1"),
+    cluster_kind(["EC2NodeClass", "ec2nodeclasses", ""], "karpenter.k8s.aws", "v1"),
+    cluster_kind(["AKSNodeClass", "aksnodeclasses", ""], "karpenter.azure.com", "v1beta1"),
+];
+
 impl Kind {
     /// A reference to an object of this kind, for Events about it.
     pub(crate) fn reference(&self, metadata: &ObjectMeta) -> ObjectReference {

@@ -15,7 +15,7 @@ use crate::report::document::{
     Block, Cell, CommandBlock, Document, Inline, Picture, ReportSection, Shown, Subsection, Table, TableBuilder, Text,
     Tile, Tone, code, name,
 };
-use crate::report::inventory_sections::{coverage, day, ends, object, objects, tile, unknown};
+use crate::report::inventory_sections::{coverage, day, ends, object, objects, tile, unknown, without_nodes};
 use crate::report::inventory_text::{distance, known_from, pods_text};
 use crate::report::plan::picture::picture;
 use crate::report::plan::words::{
@@ -35,6 +35,7 @@ pub(super) fn document(report: &PlanReport) -> Document<'_> {
         Some(answer(report)),
         Some(coverage(&report.coverage, &report.header, facts, "What the plan lacks")),
         Some(pools(report)),
+        without_nodes(&report.pools_without_nodes, &report.unserved).map(|section| section.shown(Shown::Details)),
         constraints(report),
         gate_section(report),
         steps(report),

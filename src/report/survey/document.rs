@@ -11,7 +11,7 @@ use crate::report::document::{
     Block, Cell, Document, Inline, Picture, ReportSection, Shown, Subsection, Table, TableBuilder, Text, Tone, code,
     name,
 };
-use crate::report::inventory_sections::{coverage, day, ends, object, tile, unknown};
+use crate::report::inventory_sections::{coverage, day, ends, object, tile, unknown, without_nodes};
 use crate::report::inventory_text::{build_text, distance, known_from, known_from_text, pods_text};
 use crate::report::survey::differences::{differences, earlier_time};
 use crate::report::survey::explanation::Explanation;
@@ -39,9 +39,16 @@ pub(super) fn document<'r>(
         vec![summary(report), coverage(&report.coverage, &report.header, Vec::new(), "What the report lacks")];
     sections.extend(comparison.map(compared));
     sections.extend(
-        [Some(fleet(report)), builds(report), Some(findings(report)), daemon_sets(report), changes(report)]
-            .into_iter()
-            .flatten(),
+        [
+            Some(fleet(report)),
+            without_nodes(&report.pools_without_nodes, &report.unserved),
+            builds(report),
+            Some(findings(report)),
+            daemon_sets(report),
+            changes(report),
+        ]
+        .into_iter()
+        .flatten(),
     );
     sections.extend(
         [dates(report), unknown(&report.unknown), workloads(report), codes(report, explanations)].into_iter().flatten(),

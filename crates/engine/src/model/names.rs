@@ -44,6 +44,9 @@ pub const OS_LABELS: [&str; 2] = [OS_LABEL, OLD_OS_LABEL];
 /// The label with a Windows node's build, which the kubelet sets since Kubernetes 1.17: `10.0.20348`.
 pub const WINDOWS_BUILD_LABEL: &str = "node.kubernetes.io/windows-build";
 
+/// Taint keys that only virtual-kubelet nodes have.
+pub const VIRTUAL_TAINTS: [&str; 2] = ["virtual-kubelet.io/provider", "virtual-node.liqo.io/not-allowed"];
+
 /// Annotations that add to every pod's nodeSelector, and reject pods that contradict them (`PodNodeSelector`;
 /// OpenShift's project selector).
 pub const NODE_SELECTOR_ANNOTATIONS: [&str; 2] =

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::model::Os;
 use crate::model::cluster::Taint;
-use crate::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL};
+use crate::model::names::{OS_LABELS, VIRTUAL_TAINTS, WINDOWS_BUILD_LABEL};
 use crate::model::windows::Build;
 use crate::node::managed::is_managed_label;
 
@@ -20,9 +20,6 @@ const VIRTUAL_LABELS: [(&str, &str); 2] = [
     // liqo sets its own label instead.
     ("liqo.io/type", "virtual-node"),
 ];
-
-/// Taint keys that only virtual-kubelet nodes have.
-const VIRTUAL_TAINTS: [&str; 2] = ["virtual-kubelet.io/provider", "virtual-node.liqo.io/not-allowed"];
 
 /// The facts of a node that a plan reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,9 +6,10 @@ use serde_json::{Map, Value};
 
 use crate::model::cluster::ClusterSnapshot;
 use crate::model::names::{OS_LABEL, OWN_POD_METADATA, WINDOWS_BUILD_LABEL};
-use crate::model::scheduling::{REQUIRED_TERMS, is_empty_term};
+use crate::model::scheduling::{
+    REQUIRED_TERMS, is_build_exclusion, is_build_presence, is_empty_term, requires_known_build,
+};
 use crate::model::{BUILD, DecisionAnnotation, WorkloadKind};
-use crate::place::is_build_exclusion;
 
 /// The annotation in which `kubectl apply` stores the applied manifest.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -87,14 +88,18 @@ fn undo(annotation: &DecisionAnnotation, object: &mut Value, spec: &str, snapsho
     }
 }
 
-/// Removes the node affinity that excludes builds.
+/// Removes the node affinity that excludes builds, and the alternatives for pools without nodes.
 fn undo_build(object: &mut Value, spec: &str) {
     let pod = spec.strip_suffix("/spec").unwrap_or(spec);
     let terms = format!("{pod}{REQUIRED_TERMS}");
     let Some(Value::Array(list)) = object.pointer_mut(&terms) else { return };
+    let alternatives = list.iter().any(requires_known_build);
+    if alternatives {
+        list.retain(requires_known_build);
+    }
     for term in list.iter_mut() {
         if let Some(Value::Array(all)) = term.get_mut("matchExpressions") {
-            all.retain(|one| !is_build_exclusion(one));
+            all.retain(|one| !(is_build_exclusion(one) || alternatives && is_build_presence(one)));
         }
     }
     list.retain(|term| !is_empty_term(term));

@@ -12,13 +12,13 @@ use serde_json::Value;
 
 use crate::model::names::WINDOWS_BUILD_LABEL;
 use crate::model::pod_view::Pod;
-use crate::model::scheduling::{REQUIRED_TERMS, constrains, expressions, is_empty_term};
+use crate::model::scheduling::{REQUIRED_TERMS, constrains, expressions, is_build_exclusion, is_empty_term};
 use crate::model::windows::Build;
 use crate::model::{BUILD, Edit};
 use crate::patch::daemon_set_update::{DaemonSetUpdate, PlacementState, RESTORED, removed};
 use crate::place::{
     PlacementChanges, WorkloadContext, add_build_exclusion, build_exclusion, can_exclude, impossible_builds,
-    is_build_exclusion, takes_build_exclusion,
+    takes_build_exclusion,
 };
 
 const CHANGED: &str = "its images run on other builds now";

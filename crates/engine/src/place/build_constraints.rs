@@ -14,6 +14,7 @@ use crate::model::windows::Build;
 use crate::model::{BUILD, Basis, Edit, Os};
 use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
+use crate::place::pool_terms::pool_terms;
 
 /// The maximum number of builds that are excluded from a pod's nodes, in all terms together: 13 KB of a patch. The
 /// release table has about ten, and real pods have a few terms. A pod with thousands of terms, or with images of other
@@ -22,6 +23,8 @@ const MAX_EXCLUSIONS: usize = 1_000;
 
 const EXCLUDED: &str = "nodes of these builds cannot run its images";
 
+const AT_ZERO: &str = "only pools without nodes can run its images";
+
 /// The node affinity requirement that excludes these builds. `NotIn` also admits nodes without the label, such as
 /// autoscaler templates and virtual nodes.
 pub(crate) fn build_exclusion(builds: &BTreeSet<Build>) -> Value {
@@ -29,15 +32,13 @@ pub(crate) fn build_exclusion(builds: &BTreeSet<Build>) -> Value {
     json!({"key": WINDOWS_BUILD_LABEL, "operator": "NotIn", "values": values})
 }
 
-/// Whether it is a requirement of a node affinity that excludes builds.
-pub(crate) fn is_build_exclusion(requirement: &Value) -> bool {
-    let is = |name, value| requirement.get(name).and_then(Value::as_str) == Some(value);
-    is("key", WINDOWS_BUILD_LABEL) && is("operator", "NotIn")
-}
-
 /// Whether the number of exclusions, one of each build in every one of the pod's terms, is within the limit.
 pub(crate) fn can_exclude(pod: &Pod<'_>, builds: usize) -> bool {
-    builds.saturating_mul(pod.items(node_constraints::REQUIRED_TERMS).len().max(1)) <= MAX_EXCLUSIONS
+    can_exclude_in(pod.items(node_constraints::REQUIRED_TERMS).len(), builds)
+}
+
+fn can_exclude_in(terms: usize, builds: usize) -> bool {
+    builds.saturating_mul(terms.max(1)) <= MAX_EXCLUSIONS
 }
 
 /// Adds the build constraint: see the modes of `place.build`. Adds nothing if the author constrains the build.
@@ -57,7 +58,17 @@ pub(crate) fn constrain_build(cx: &WorkloadContext<'_>, placed: &mut PlacementCh
         }
         // Equality requires one build; a pod with several images' builds only excludes the builds that cannot run
         // it.
-        BuildMode::Exact | BuildMode::Compatible => exclude_builds(cx, &cx.builds.incompatible, placed),
+        BuildMode::Exact | BuildMode::Compatible => {
+            let exclusion = build_exclusion(&cx.builds.incompatible);
+            if let Some(terms) = pool_terms(cx, &exclusion)
+                && can_exclude_in(terms.len(), cx.builds.incompatible.len())
+            {
+                let pointer = cx.input.pod.at(node_constraints::REQUIRED_TERMS);
+                placed.push(AT_ZERO, Edit::Set { pointer, value: Value::from(terms) }, BUILD);
+            } else {
+                exclude_builds(cx, &cx.builds.incompatible, placed);
+            }
+        }
     }
 }
 

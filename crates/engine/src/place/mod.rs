@@ -11,12 +11,13 @@ mod left_out_nodes;
 mod new_containers;
 mod node_selector;
 mod placement_changes;
+mod pool_terms;
 mod runtime_class;
 mod tolerations;
 
 pub(crate) use build_constraints::{
     add_build_exclusion, add_build_label, build_exclusion, can_exclude, constrain_build, exclude_builds_in_template,
-    impossible_builds, is_build_exclusion, takes_build_exclusion, wants_build,
+    impossible_builds, takes_build_exclusion, wants_build,
 };
 pub(crate) use builds::{pod_builds, runs_on};
 pub(crate) use context::{CheckScope, WorkloadContext};

@@ -103,7 +103,7 @@ fn keys_of_node_and_registry_policies_have_their_origins() {
     let node = |key| found(set.effective_nodes(), key);
     assert_eq!(node("taint.apply"), (json!("Never"), Some(38)));
     assert_eq!(node("taint.key"), (json!("os"), None));
-    assert_eq!(node("expectedPools"), (json!([{"build": "10.0.26100", "taints": []}]), Some(39)));
+    assert_eq!(node("expectedPools"), (json!([{"build": "10.0.26100", "taints": [], "labels": {}}]), Some(39)));
     assert_eq!(found(set.effective_registries(), "lifetimes.tag"), (json!("90s"), Some(44)));
     assert_eq!(found(set.effective_registries(), "lifetimes.digest"), (json!("1d"), None));
     assert!(PolicySet::default().effective_nodes().iter().all(|setting| setting.origin.is_none()));

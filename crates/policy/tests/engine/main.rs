@@ -30,6 +30,7 @@ mod os_decision;
 mod os_intent;
 mod placement;
 mod policies;
+mod pool_terms;
 mod properties;
 mod registry;
 mod resources;

@@ -3,11 +3,13 @@
 //! [`survey()`] reviews each workload once, and computes in this order: what is misplaced or stuck (`stuck`), what is
 //! fragile (`fragile`), what of the cluster does not serve Windows pods (`network_policies`, `storage_drivers`,
 //! `ambient_mode`), the pools in which a DaemonSet is missing (`daemon_sets`), and which nodes of the fleet are old
-//! (`fleet_findings`) or without agents (`agents`).
+//! (`fleet_findings`) or without agents (`agents`). `declared_pools` finds the pools without nodes, and the pods that would
+//! start them.
 
 mod agents;
 mod ambient_mode;
 mod daemon_sets;
+mod declared_pools;
 mod findings;
 mod fleet;
 mod fleet_findings;
@@ -25,6 +27,7 @@ mod survey;
 mod unread;
 mod workload_view;
 
+pub use declared_pools::DeclaredPools;
 pub use fleet::{Fleet, FleetNode, FleetPool, POOL_LABELS};
 pub use fleet_findings::{is_image, next_first};
 pub use images::RunningImages;

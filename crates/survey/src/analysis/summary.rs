@@ -7,7 +7,9 @@ use mullion_engine::model::text::{counted, list_with, thousands};
 
 use crate::counts::SurveyCounts;
 use crate::evidence::{ListEvidence, Statement};
-use crate::inventory::{Inventory, KINDS, KindReading, OTHER_TIMES, REPEATED, STATUSES, is_only_in_dumps};
+use crate::inventory::{
+    Inventory, KINDS, KindReading, OTHER_TIMES, PROVISIONER_KINDS, REPEATED, STATUSES, is_only_in_dumps,
+};
 use crate::report::{Coverage, Deadline, KindCount, NodePool, SurveyFinding, Unread, Workload};
 
 /// Times of two inputs that differ by more than this, in seconds, are those of two dumps.
@@ -32,6 +34,10 @@ pub fn coverage(inventory: &Inventory, is_plan: bool) -> Coverage {
                 missing: kind.missing.to_owned(),
             }),
         }
+    }
+    for (_, kind) in PROVISIONER_KINDS {
+        let objects = inventory.counts.get(kind.plural);
+        read.extend(objects.map(|objects| KindCount { kind: kind.plural.to_owned(), objects: *objects }));
     }
     if inventory.others > 0 {
         read.push(KindCount { kind: "others".to_owned(), objects: inventory.others });

@@ -11,6 +11,7 @@ use mullion_engine::place::find_unlearned_taints;
 use mullion_policy::PolicySet;
 
 use crate::analysis::agents::AgentPools;
+use crate::analysis::declared_pools::DeclaredPools;
 use crate::analysis::findings::Findings;
 use crate::analysis::fleet::{Fleet, FleetNode, FleetPool, PoolPods};
 use crate::analysis::fleet_findings::{self, WindowsImages};
@@ -87,11 +88,14 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
     let mut pools = fleet.report(Some(&pool_pods[..]).filter(|_| totals.pods_known));
     let deadlines = fleet_findings::find(fleet, &totals.images, facts, today, &mut pools, &mut totals.findings);
     agents.find(fleet, &mut totals.findings);
+    let declared = DeclaredPools::compared(view_context, classes);
+    declared.find(fleet, &mut totals.findings);
     let mut unknown = totals.unknown(fleet);
     unknown.push(network_policies.unknown());
+    unknown.extend(declared.unknown(fleet));
     unknown.push(unusable_facts(inventory, policies));
     unknown.retain(|unknown| unknown.all > 0);
-    let Totals { findings, mut workloads, daemon_sets, builds, changes, .. } = totals;
+    let Totals { findings, mut workloads, daemon_sets, builds, changes, pods_known, .. } = totals;
     for workload in &mut workloads {
         workload.findings = findings.codes_of(&workload.object);
     }
@@ -105,6 +109,7 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
     unknown.extend(unread_changes(&changes_evidence));
     let mut summary = summary(&coverage, &pools, &workloads, &findings, &deadlines, today, waiting);
     summary.extend(facts.age(&SURVEY_TABLES, today).map(|age| age.sentence()));
+    let (pools_without_nodes, unserved) = declared.report(pods_known);
     SurveyReport {
         schema: SCHEMA.to_owned(),
         header: Header {
@@ -120,6 +125,8 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
         summary,
         coverage: coverage.clone(),
         pools,
+        pools_without_nodes,
+        unserved,
         image_builds: image_builds(builds),
         workloads,
         findings,

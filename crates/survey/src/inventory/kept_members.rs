@@ -530,6 +530,31 @@ pub(crate) const CSI_DRIVER: &[KeptMember] = members! {
     "spec": Object(members! { "preventPodSchedulingIfMissing": Number }),
 };
 
+/// A NodePool of Karpenter.
+pub(crate) const NODE_POOL: &[KeptMember] = members! {
+    "metadata": METADATA,
+    "spec": Object(members! {
+        "template": Object(members! {
+            "metadata": Object(members! { "labels": NAMES }),
+            "spec": Object(members! {
+                "nodeClassRef": Object(members! { "kind": Name, "name": Name }),
+                "requirements": Items(&Object(LABEL_REQUIREMENT)),
+                "taints": TAINTS,
+            }),
+        }),
+    }),
+};
+
+/// A node class of Karpenter: the images of its nodes.
+pub(crate) const NODE_CLASS: &[KeptMember] = members! {
+    "metadata": METADATA,
+    "spec": Object(members! {
+        "amiFamily": Name,
+        "amiSelectorTerms": Items(&Object(members! { "alias": Name })),
+        "imageFamily": Name,
+    }),
+};
+
 const PLATFORM: Kept = Object(members! {
     "architecture": Name,
     "os": Name,

@@ -64,7 +64,7 @@ impl SurveyKind {
         !matches!(
             self.kind,
             "Node" | "Namespace" | "RuntimeClass" | "CSINode" | "PersistentVolume" | "StorageClass" | "CSIDriver"
-        )
+        ) && !PROVISIONER_KINDS.iter().any(|(_, kind)| kind.kind == self.kind)
     }
 
     /// Whether its objects are pods, or have a pod template.
@@ -169,9 +169,55 @@ pub const KINDS: [SurveyKind; 20] = [
     ),
 ];
 
+/// The kinds of Karpenter, each with the group of its API. Few clusters have them, so a cluster without them lacks
+/// nothing.
+pub const PROVISIONER_KINDS: [(&str, SurveyKind); 3] = [
+    (
+        "karpenter.sh",
+        kind("NodePool", "nodepools.karpenter.sh", members::NODE_POOL, "the pools that Karpenter can start"),
+    ),
+    (
+        "karpenter.k8s.aws",
+        kind(
+            "EC2NodeClass",
+            "ec2nodeclasses.karpenter.k8s.aws",
+            members::NODE_CLASS,
+            "the Windows builds of the pools that Karpenter can start",
+        ),
+    ),
+    (
+        "karpenter.azure.com",
+        kind(
+            "AKSNodeClass",
+            "aksnodeclasses.karpenter.azure.com",
+            members::NODE_CLASS,
+            "the systems of the pools that Karpenter can start",
+        ),
+    ),
+];
+
+fn all_kinds() -> impl Iterator<Item = SurveyKind> {
+    KINDS.into_iter().chain(PROVISIONER_KINDS.into_iter().map(|(_, kind)| kind))
+}
+
 /// The plural of a kind that a survey reads.
 pub fn plural_of(kind: &str) -> Option<&'static str> {
-    KINDS.iter().find(|known| known.kind == kind).map(|known| known.plural)
+    all_kinds().find(|known| known.kind == kind).map(|known| known.plural)
+}
+
+/// The kind with that plural.
+pub(crate) fn kind_of_plural(plural: &str) -> Option<SurveyKind> {
+    all_kinds().find(|known| known.plural == plural)
+}
+
+/// Whether an object is of a kind that a survey reads and not a custom resource of the same name. Items of a typed list have
+/// no `apiVersion`.
+pub(crate) fn is_of_known_group(kind: &str, api_version: Option<&str>) -> bool {
+    let group = api_version.and_then(|version| version.split_once('/')).map(|(group, _)| group);
+    if let Some((own, _)) = PROVISIONER_KINDS.iter().find(|(_, known)| known.kind == kind) {
+        return group == Some(own);
+    }
+    kind == IMAGE_PLATFORMS || !group.is_some_and(|group| group.contains('.') && !group.ends_with(".k8s.io"))
 }
 
 /// Whether the objects of a kind, by its plural, are read only from dumps.
@@ -187,5 +233,5 @@ pub(crate) fn kept_members_of(kind: &str) -> Option<&'static [KeptMember]> {
     if kind == IMAGE_PLATFORMS {
         return Some(members::IMAGE_PLATFORMS);
     }
-    KINDS.iter().find(|known| known.kind == kind).map(|known| known.kept)
+    all_kinds().find(|known| known.kind == kind).map(|known| known.kept)
 }

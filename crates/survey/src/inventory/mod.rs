@@ -8,6 +8,7 @@ mod constraints;
 mod disruption;
 mod kept_members;
 mod kinds;
+mod node_pools;
 mod reader;
 mod records;
 mod reduced_texts;
@@ -19,9 +20,11 @@ mod yaml;
 
 pub(crate) use constraints::{constraints_of, selected_labels};
 pub use kinds::{
-    BROKEN_INPUTS, KINDS, KindReading, OTHER_LABELS, OTHER_NAMESPACES, POLICIES_IN_FORCE, SurveyKind, plural_of,
+    BROKEN_INPUTS, KINDS, KindReading, OTHER_LABELS, OTHER_NAMESPACES, POLICIES_IN_FORCE, PROVISIONER_KINDS,
+    SurveyKind, plural_of,
 };
 pub(crate) use kinds::{OTHER_TIMES, REPEATED, STATUSES, is_only_in_dumps};
+pub(crate) use node_pools::{LabelRequirement, NodePoolRecord};
 pub(crate) use reader::LONGEST_NAME;
 pub use reader::{InventoryReader, ReadInput};
 pub use records::{

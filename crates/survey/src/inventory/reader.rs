@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 
 use crate::inventory::constraints::{constraints_of, selected_labels};
 use crate::inventory::disruption::{read_budget, read_node_size};
-use crate::inventory::kinds::{IMAGE_PLATFORMS, KINDS, plural_of};
+use crate::inventory::kinds::{IMAGE_PLATFORMS, is_of_known_group, kind_of_plural, plural_of};
+use crate::inventory::node_pools::{read_node_class, read_node_pool};
 use crate::inventory::records::{
     ContainerShape, EventRecord, Inventory, NetworkPolicyRecord, NodeRecord, ObjectKey, OwnerKey, PodRecord, PodShape,
     WorkloadRecord,
@@ -116,7 +117,7 @@ impl InventoryReader {
     /// Records that all objects of a kind were listed, even if there are none. `plural`: the name that `kubectl get`
     /// accepts.
     pub fn listed(&mut self, plural: &str) {
-        if let Some(kind) = KINDS.iter().find(|kind| kind.plural == plural) {
+        if let Some(kind) = kind_of_plural(plural) {
             self.inventory.counts.entry(kind.plural).or_default();
         }
     }
@@ -189,12 +190,8 @@ impl InventoryReader {
             self.add_saved_end(&object);
             return;
         }
-        let built_in = object.get("apiVersion").and_then(Value::as_str).is_none_or(|version| {
-            // A custom resource may have the name of a kind of Kubernetes.
-            !version.split_once('/').is_some_and(|(group, _)| group.contains('.') && !group.ends_with(".k8s.io"))
-                || kind == IMAGE_PLATFORMS
-        });
-        let kept = if built_in { strip(&kind, &object) } else { None };
+        let version = object.get("apiVersion").and_then(Value::as_str);
+        let kept = if is_of_known_group(&kind, version) { strip(&kind, &object) } else { None };
         let Some(kept) = kept else {
             self.inventory.others += 1;
             self.inventory.without_kind += usize::from(kind.is_empty());
@@ -281,6 +278,14 @@ impl InventoryReader {
             "PersistentVolumeClaim" | "PersistentVolume" | "StorageClass" | "CSIDriver" => {
                 let texts = &mut self.texts;
                 self.inventory.storage.add(kind, object, |text| share(texts, prefix(text, LONGEST_NAME)));
+            }
+            "NodePool" => {
+                let name = self.text(&name);
+                self.inventory.node_pools.push(read_node_pool(name, object));
+            }
+            "EC2NodeClass" | "AKSNodeClass" => {
+                let class = (self.text(kind), self.text(&name));
+                self.inventory.node_classes.insert(class, read_node_class(object));
             }
             _ => {
                 if let Some(workload) = WorkloadKind::from_name(kind) {

@@ -11,6 +11,7 @@ use mullion_engine::model::windows::Build;
 use mullion_policy::matching::LabelSelector;
 use mullion_snapshot::ImagePlatforms;
 
+use crate::inventory::node_pools::NodePoolRecord;
 use crate::inventory::storage::StorageRecords;
 use crate::node_product::NodeProduct;
 use crate::report::Unread;
@@ -45,7 +46,12 @@ pub struct Inventory {
     pub(crate) network_policies: HashMap<Arc<str>, Vec<NetworkPolicyRecord>>,
     /// Claims, volumes, classes and CSI drivers.
     pub(crate) storage: StorageRecords,
-    /// Numbers of objects by kind, for the kinds in [`KINDS`](crate::inventory::KINDS).
+    /// NodePools of Karpenter.
+    pub(crate) node_pools: Vec<NodePoolRecord>,
+    /// The Windows builds that node classes of Karpenter name, by kind and name; `None` for another system.
+    pub(crate) node_classes: BTreeMap<(Arc<str>, Arc<str>), Option<Build>>,
+    /// Numbers of objects by kind, for the kinds in [`KINDS`](crate::inventory::KINDS) and
+    /// [`PROVISIONER_KINDS`](crate::inventory::PROVISIONER_KINDS).
     pub counts: BTreeMap<&'static str, usize>,
     /// The number of objects of other kinds, and of values that are not objects.
     pub(crate) others: usize,

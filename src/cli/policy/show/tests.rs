@@ -29,7 +29,7 @@ const NODES: [&str; 4] = [
     "{}",
     "{mode: Audit, labels: [], windowsTaints: ['os=win*', 'x=true'], linuxTaints: []}",
     "{taint: {key: a/b, value: 'yes', effect: NoExecute, apply: Always}, runtimeClasses: {mode: Never, handler: h}}",
-    "{expectedPools: [{build: 10.0.26100, taints: ['os=w:NoSchedule']}, {build: 10.0.20348}], \
+    "{expectedPools: [{build: 10.0.26100, taints: ['os=w:NoSchedule'], labels: {agentpool: win25}}, {build: 10.0.20348}], \
       releases: [{build: 10.0.29000, name: ltsc2028, runsFrom: 10.0.26100}]}",
 ];
 

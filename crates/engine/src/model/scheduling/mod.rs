@@ -9,9 +9,9 @@ mod tolerations;
 pub use declared_features::{DECLARED_FEATURES, DeclaredFeature, needed_features};
 pub(crate) use node_constraints::{
     MAX_COMPARISONS, NodeConstraints, OsWanted, REQUIRED_TERMS, admits, affinity_node_name, constrains, expressions,
-    is_empty_term, requirement_holds, selector_os,
+    is_build_exclusion, is_build_presence, is_empty_term, labels_hold, requires_known_build, selector_os,
 };
-pub use node_constraints::{SETS, names_deciding_label};
+pub use node_constraints::{SETS, names_deciding_label, requirement_holds};
 pub(crate) use node_fit::{Expression, Term};
 pub use node_fit::{SchedulingConstraints, TolerationTerm};
 pub use pod_requests::{PodRequests, pod_requests};

@@ -128,8 +128,30 @@ pub(crate) fn affinity_node_name<'a>(pod: &Pod<'a>) -> Option<&'a str> {
     names.all(|name| name == Some(first)).then_some(first)
 }
 
+/// Whether a requirement is that the node has no value of a list as its build: Mullion excludes builds like this.
+pub(crate) fn is_build_exclusion(requirement: &Value) -> bool {
+    is_of_build(requirement, "NotIn")
+}
+
+/// Whether a requirement is that the node has a build label.
+pub(crate) fn is_build_presence(requirement: &Value) -> bool {
+    is_of_build(requirement, "Exists")
+}
+
+fn is_of_build(requirement: &Value, operator: &str) -> bool {
+    let is = |name, value| requirement.get(name).and_then(Value::as_str) == Some(value);
+    is("key", WINDOWS_BUILD_LABEL) && is("operator", operator)
+}
+
+/// Whether a term is one of the author, to which Mullion has added that the node has a build label that is not excluded.
+/// The other terms that exclude builds are then copies of it with the labels of pools.
+pub(crate) fn requires_known_build(term: &Value) -> bool {
+    let all = expressions(term);
+    all.iter().any(is_build_presence) && all.iter().any(is_build_exclusion)
+}
+
 /// A pod's node constraints, read once and compared with many nodes. They exclude `matchFields`, which names a node
-/// instead of describing it, and excluded builds, which imply no operating system and may have been added by Mullion.
+/// instead of describing it, and what Mullion adds for builds, which implies no operating system.
 #[derive(Debug, Default)]
 pub(crate) struct NodeConstraints<'a> {
     equal: Vec<(&'a str, &'a str)>,
@@ -144,24 +166,27 @@ type Requirement<'a> = (&'a str, &'a str, Vec<&'a str>);
 impl<'a> NodeConstraints<'a> {
     /// Reads nodeSelector and required node affinity, and adds `more` labels that a node must have.
     pub(crate) fn of(pod: &Pod<'a>, more: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
-        let own = |(key, operator, _): &Requirement<'_>| (*key, *operator) == (WINDOWS_BUILD_LABEL, "NotIn");
-        Self::read(pod, more, |required| !own(required))
+        let alternatives = pod.items(REQUIRED_TERMS).iter().any(requires_known_build);
+        let is_term = |term: &Value| !alternatives || requires_known_build(term);
+        let own = |required: &Value| is_build_exclusion(required) || alternatives && is_build_presence(required);
+        Self::read(pod, more, is_term, |required| !own(required))
     }
 
     /// Reads nodeSelector and required node affinity, including the builds that the affinity excludes.
     pub(crate) fn with_excluded_builds(pod: &Pod<'a>) -> Self {
-        Self::read(pod, std::iter::empty(), |_| true)
+        Self::read(pod, std::iter::empty(), |_| true, |_| true)
     }
 
     fn read(
         pod: &Pod<'a>,
         more: impl Iterator<Item = (&'a str, &'a str)>,
-        counts: impl Fn(&Requirement<'a>) -> bool,
+        is_term: impl Fn(&Value) -> bool,
+        counts: impl Fn(&Value) -> bool,
     ) -> Self {
         let terms = pod.items(REQUIRED_TERMS);
-        let all = terms.iter().filter(|term| !is_empty_term(term));
+        let all = terms.iter().filter(|term| !is_empty_term(term) && is_term(term));
         let all = all.map(|term| {
-            let required = expressions(term).iter().map(requirement).filter(&counts);
+            let required = expressions(term).iter().filter(|one| counts(one)).map(requirement);
             required.map(sorted).collect()
         });
         Self {
@@ -243,17 +268,21 @@ pub(crate) fn constrains(pod: &Pod<'_>, key: &str) -> bool {
 /// Whether nodes with these labels can satisfy the pod's selector and affinity.
 pub(crate) fn admits(pod: &Pod<'_>, labels: &BTreeMap<String, String>) -> bool {
     let terms = pod.items(REQUIRED_TERMS);
-    let holds = |expression| {
+    pod.strings("/spec/nodeSelector").all(|(key, value)| labels.get(key).is_none_or(|label| label == value))
+        && (terms.is_empty() || terms.iter().any(|term| labels_hold(term, labels)))
+}
+
+/// Whether nodes with these labels, and possibly others, can satisfy the term.
+pub(crate) fn labels_hold(term: &Value, labels: &BTreeMap<String, String>) -> bool {
+    expressions(term).iter().all(|expression| {
         let (key, operator, values) = requirement(expression);
         labels.get(key).is_none_or(|label| requirement_holds(operator, &values, Some(label)))
-    };
-    pod.strings("/spec/nodeSelector").all(|(key, value)| labels.get(key).is_none_or(|label| label == value))
-        && (terms.is_empty() || terms.iter().any(|term| expressions(term).iter().all(holds)))
+    })
 }
 
 /// Whether a label with that value (`None`: absent) satisfies a requirement, as in the scheduler. No value satisfies an
 /// unknown operator.
-pub(crate) fn requirement_holds(operator: &str, values: &[impl AsRef<str>], label: Option<&str>) -> bool {
+pub fn requirement_holds(operator: &str, values: &[impl AsRef<str>], label: Option<&str>) -> bool {
     let listed = |label: &str| values.iter().any(|value| value.as_ref() == label);
     let numbers = || {
         let bound = values.first().and_then(|value| value.as_ref().parse::<i64>().ok());

@@ -1,8 +1,11 @@
 //! Settings of nodes, which the NodePolicy sets: every key with its type, its default, its documentation and an example.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::model::cluster::Taint;
+use crate::model::names::WINDOWS_BUILD_LABEL;
 use crate::model::schema::{PolicyValue, SchemaWord, TAINT_EFFECTS, TextFormat, ValueShape};
 use crate::model::settings::namespace_patterns::NamespacePatterns;
 use crate::model::settings::wildcard::{covers, find_ignoring_case};
@@ -75,8 +78,9 @@ policy_settings! {
         /// tolerations for the taints of its nodes.
         #[key("runtimeClasses")]
         pub runtime_classes: RuntimeClassSettings,
-        /// Pools that an autoscaler may scale to zero. Their builds and taints are then known before their first node
-        /// exists: Mullion does not report pods for them as impossible, and gives them tolerations and RuntimeClasses.
+        /// Pools that an autoscaler may scale to zero. Their builds, taints and labels are then known before their first
+        /// node exists: Mullion does not report pods for them as impossible, and gives them tolerations, RuntimeClasses
+        /// and node affinity for the labels.
         #[key("expectedPools", example: Some("[{build: 10.0.26100, taints: [\"os=Windows:NoSchedule\"]}]"))]
         #[members(ExpectedPool)]
         pub expected_pools: Vec<ExpectedPool>,
@@ -227,5 +231,20 @@ policy_object! {
         #[key("taints": List(&Text(Taint)), example: Some("[\"os=Windows:NoSchedule\"]"))]
         #[serde(default)]
         pub taints: Vec<String>,
+        /// Labels that only nodes of this pool have, and that your autoscaler knows before the pool has a node. While no
+        /// node has a build that can run a pod, the pod requires the labels of a pool that can, or the label
+        /// `node.kubernetes.io/windows-build` with a build that can, so that the autoscaler does not start a pool of
+        /// another build. Every pool that can run the pod must have labels. List `node.kubernetes.io/windows-build` here
+        /// if your autoscaler knows that label.
+        #[key("labels": Texts(LabelKey, LabelValue), example: Some("{agentpool: win25}"))]
+        #[serde(default)]
+        pub labels: BTreeMap<String, String>,
+    }
+}
+
+impl ExpectedPool {
+    /// Whether the autoscaler compares builds for this pool: it knows the label before the pool has a node.
+    pub fn declares_build_label(&self) -> bool {
+        self.labels.contains_key(WINDOWS_BUILD_LABEL)
     }
 }

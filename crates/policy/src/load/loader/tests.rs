@@ -266,6 +266,11 @@ const NODE_SPECS: Rows = &[
         "5:58: `spec.expectedPools[0].taints[1]` takes a taint as key=value:Effect, not `a b=c:NoSchedule`: keys have at most 63 letters, digits, `-`, `_` and `.`, begin and end with a letter or digit, and may have a domain and `/` before that",
         "5:80: `spec.expectedPools[1].build` is missing: a Windows build such as 10.0.20348",
     ]),
+    ("expectedPools: [{build: 10.0.1, labels: {a b: c, pool: win 25, count: 1}}]", &[
+        "5:44: `spec.expectedPools[0].labels` cannot have the key `a b`: keys have at most 63 letters, digits, `-`, `_` and `.`, begin and end with a letter or digit, and may have a domain and `/` before that",
+        "5:58: `spec.expectedPools[0].labels[pool]` takes a label or taint value, not `win 25`: values have at most 63 letters, digits, `-`, `_` and `.`, and begin and end with a letter or digit",
+        "5:73: `spec.expectedPools[0].labels[count]` takes a label or taint value, not the number `1` (write it in quotes: \"1\")",
+    ]),
     ("releases: [{build: 10.0.20348, name: ltsc2028, runsFrom: 10.0.26100}, {build: 10.0.29000, name: X Y, runsFrom: 10.0.1}]", &[
         "5:50: `spec.releases[0].runsFrom` 10.0.26100 is newer than the release itself, 10.0.20348 (hosts run images of their own build and of older ones)",
         "5:99: `spec.releases[1].name` takes a name of at most 63 lower-case letters, digits and `-`, not `X Y`: it becomes a part of names and labels, which have no other characters, and begin and end with a letter or digit",
