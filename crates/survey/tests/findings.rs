@@ -266,6 +266,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn of_pods() -> Vec<Case> {
     let rejected = |reason: &str, message: &str| {
         let spec = with(windows(PRIVATE), json!({"nodeName": "w"}));
