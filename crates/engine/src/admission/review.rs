@@ -143,8 +143,7 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
         wanted.extend(more);
     }
     let wanted: Vec<String> = wanted.into_iter().collect();
-    let is_settled = wanted.is_empty() && findings.iter().all(|finding| finding.action == Action::Allow);
-    let changes = changes(&cx, category, update.as_ref(), &findings, is_settled);
+    let changes = changes(&cx, category, update.as_ref(), &findings, is_settled(&findings, &wanted));
     // A second call for this request receives an unchanged template.
     if new.mode == Mode::Enforce
         && let Some(changes) = update.as_ref().and_then(|update| update.restored_by_placement(&changes))
@@ -345,6 +344,11 @@ fn restored_template(
     let requested = read_os_annotation(&cx.input)
         .map(|(scope, _)| scope.os().or(cx.decision.decided()).map_or(ScopeOs::Any.name(), Os::name));
     update.restore_template(repairs, requested)
+}
+
+/// Whether nothing is reported about the workload, and no registry could change its review.
+fn is_settled(findings: &[Finding], wanted: &[String]) -> bool {
+    wanted.is_empty() && findings.iter().all(|finding| finding.action == Action::Allow)
 }
 
 fn changes(
