@@ -12,8 +12,8 @@ use crate::context::PlanContext;
 use crate::report::{CalendarEntry, PlannedContainer, PoolPart};
 use crate::scope::MoveScope;
 use crate::workload_move::WorkloadMove;
+use mullion_engine::model::MinorVersion;
 use mullion_survey::analysis::{Fleet, FleetPool, is_image, next_first};
-use mullion_survey::facts::MinorVersion;
 use mullion_survey::facts::dates::{Concerns, LifecycleDate};
 use mullion_survey::report::{Deadline, ObjectRef};
 

@@ -16,8 +16,8 @@ use crate::context::PlanContext;
 use crate::report::{BehaviorChange, PlannedContainer, PoolPart, Verdict};
 use crate::scope::MoveScope;
 use crate::workload_move::WorkloadMove;
+use mullion_engine::model::MinorVersion;
 use mullion_survey::analysis::Fleet;
-use mullion_survey::facts::MinorVersion;
 use mullion_survey::facts::behavior_changes::{BehaviorRow, Moves, Use};
 use mullion_survey::report::ObjectRef;
 

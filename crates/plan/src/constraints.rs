@@ -12,9 +12,10 @@ use mullion_engine::model::windows::Build;
 use crate::context::PlanContext;
 use crate::report::{Constraint, ConstraintState, PoolPart};
 use crate::scope::MoveScope;
+use mullion_engine::model::MinorVersion;
 use mullion_survey::analysis::{Fleet, FleetPool};
+use mullion_survey::facts::VersionSkew;
 use mullion_survey::facts::constraints::{ConstraintRow, Limit};
-use mullion_survey::facts::{MinorVersion, VersionSkew};
 use mullion_survey::inventory::Inventory;
 
 /// The constraints, and what follows for the steps.

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::report::{PlannedContainer, Risk};
 use crate::scope::MoveScope;
+use mullion_engine::model::MinorVersion;
 use mullion_survey::analysis::{ContainerPlace, Fleet, FleetNode, ViewContainer, WorkloadView};
-use mullion_survey::facts::MinorVersion;
 use mullion_survey::facts::behavior_changes::Use;
 use mullion_survey::inventory::{SERVICE_ACCOUNT, program_names};
 

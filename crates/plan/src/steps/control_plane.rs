@@ -7,8 +7,9 @@ use mullion_engine::model::text::list_with;
 use crate::report::{PlanCommand, PoolPart, Step, StepKind};
 use crate::steps::commands::{provider_commands, provider_name, reading, word};
 use crate::steps::step_input::{MAX_COMMANDS, StepInput, listed};
+use mullion_engine::model::MinorVersion;
+use mullion_survey::facts::VersionSkew;
 use mullion_survey::facts::commands::ProviderStep;
-use mullion_survey::facts::{MinorVersion, VersionSkew};
 
 /// The upgrade before the new pool is created.
 pub(crate) fn first(input: StepInput<'_>) -> Option<Step> {

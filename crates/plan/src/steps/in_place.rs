@@ -12,8 +12,8 @@ use crate::steps::disruptions::disruptions;
 use crate::steps::step_input::{MAX_COMMANDS, StepInput, listed, name_of};
 use crate::steps::waves::{add_rollouts, add_undo};
 use crate::workload_move::WorkloadMove;
+use mullion_engine::model::MinorVersion;
 use mullion_survey::analysis::{FleetPool, coverage};
-use mullion_survey::facts::MinorVersion;
 use mullion_survey::facts::commands::ProviderStep;
 use mullion_survey::{ListEvidence, Statement};
 

@@ -743,7 +743,7 @@ fn a_control_plane_is_upgraded_by_one_version_at_a_time() {
     objects.extend(workload("Deployment", "web", 1, "w1"));
     for (now, until, version) in [("1.32", "1.36", "VERSION"), ("1.35", "1.36", "1.36")] {
         let checked = CheckedConstraints {
-            control_plane: mullion_survey::facts::MinorVersion::of(now),
+            control_plane: mullion_engine::model::MinorVersion::of(now),
             is_read: true,
             control_plane_last: Some(until.to_owned()),
             ..CheckedConstraints::default()
@@ -767,7 +767,7 @@ fn the_last_upgrade_states_its_reason_and_what_stops_it() {
     objects.extend(workload("Deployment", "web", 1, "w1"));
     for (old_pools_prevent_last, is_read, allowed) in [(true, false, 0), (false, true, 1)] {
         let checked = CheckedConstraints {
-            control_plane: mullion_survey::facts::MinorVersion::of("1.33"),
+            control_plane: mullion_engine::model::MinorVersion::of("1.33"),
             is_read,
             control_plane_last: Some("1.36".to_owned()),
             old_pools_prevent_last,

@@ -347,7 +347,8 @@ fn the_default_needs_no_second_call() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Nothing is lost, whoever wrote the annotation and whatever another webhook does between two calls of Mullion.
+    /// Nothing is lost, also if the author wrote the annotation, or another webhook changes the pod between two calls of
+    /// Mullion.
     #[test]
     fn a_skipped_call_has_nothing_to_report(
         object in prop_oneof![any_workload(), generated()].prop_filter("a pod", |object| object["kind"] == "Pod"),

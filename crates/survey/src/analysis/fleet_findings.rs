@@ -11,9 +11,10 @@ use mullion_engine::model::windows::Build;
 
 use crate::analysis::findings::{Findings, FoundPlace};
 use crate::analysis::fleet::{Fleet, FleetNode, FleetPool};
+use crate::facts::Facts;
 use crate::facts::dates::{Concerns, LifecycleDate};
-use crate::facts::{Facts, MinorVersion};
 use crate::report::{Deadline, NodePool, ObjectRef};
+use mullion_engine::model::MinorVersion;
 
 /// An end within this number of days is a warning.
 const SOON: i32 = 180;

@@ -2,8 +2,8 @@
 
 use mullion_engine::model::scheduling::{DECLARED_FEATURES, DeclaredFeature};
 
-use crate::facts::MinorVersion;
 use crate::inventory::NodeRecord;
+use mullion_engine::model::MinorVersion;
 
 /// The first release whose kubelets declare features, behind a gate.
 const FIRST_RELEASE: MinorVersion = MinorVersion::new(1, 35);

@@ -4,8 +4,8 @@ use jiff::civil::Date;
 use mullion_engine::model::windows::Build;
 use serde::Deserialize;
 
-use crate::facts::MinorVersion;
 use crate::facts::row::{FactsRow, check_clause, check_provider, check_sentence, check_source};
+use mullion_engine::model::MinorVersion;
 
 /// One row: a limit, with the clause that a report prints.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -4,9 +4,9 @@ use jiff::civil::Date;
 use mullion_engine::model::windows::Build;
 use serde::Deserialize;
 
-use crate::facts::MinorVersion;
 use crate::facts::row::{FactsRow, check_clause, check_provider, check_source};
 use crate::node_product::NodeProduct;
+use mullion_engine::model::MinorVersion;
 
 /// One row.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -13,7 +13,6 @@ mod tables;
 mod version_skew;
 
 pub use age::{FactsAge, OLD_AFTER_DAYS};
-pub use mullion_engine::model::MinorVersion;
 pub use print::built_in_text;
 pub use read::{FactsError, MAX_ROWS, SCHEMA};
 pub use row::PROVIDERS;

@@ -8,8 +8,9 @@ use crate::facts::built_in;
 use crate::facts::commands::ProviderStep;
 use crate::facts::constraints::Limit;
 use crate::facts::dates::Concerns;
-use crate::facts::{MAX_ROWS, MinorVersion, SCHEMA, built_in_text};
+use crate::facts::{MAX_ROWS, SCHEMA, built_in_text};
 use crate::node_product::NodeProduct;
+use mullion_engine::model::MinorVersion;
 
 fn version(text: &str) -> MinorVersion {
     text.parse().unwrap()

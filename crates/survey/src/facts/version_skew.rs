@@ -1,7 +1,7 @@
 //! Version skew: how many minor versions a kubelet can be older than the API server, by the version of the kubelet.
 
-use crate::facts::MinorVersion;
 use crate::facts::constraints::{ConstraintRow, Limit};
+use mullion_engine::model::MinorVersion;
 
 /// The skew that a cluster permits.
 #[derive(Debug, Clone, Default)]
