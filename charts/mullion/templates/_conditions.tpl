@@ -2,8 +2,8 @@
 Match conditions: the API server calls a webhook if all of its conditions are true. An error counts as a failed call
 (failurePolicy). Comments after // are for readers of the configuration in the cluster.
 
-The API server converts the object for CEL once for each webhook that has a condition, and evaluates all conditions of a
-webhook, also after a false one. The conversion is most of the cost (docs/reference/webhooks.md, "What the match conditions cost").
+Up to 1.36, the API server converts the object for CEL once for each webhook that has a condition. It evaluates all conditions of
+a webhook, also after a false one. The conversion is most of the cost (docs/reference/webhooks.md, "What the match conditions cost").
 For an explicitly Linux pod, the whole expression is evaluated. Therefore it is one condition in which `&&` and `||` end
 early, with loops over what the pod has (labels of its nodeSelector, its containers) instead of over names that it could
 have. Kubernetes 1.30 prepares the whole expression again for each request, so there each operator costs, evaluated or not.

@@ -21,7 +21,7 @@ use crate::analysis::fleet::{Fleet, POOL_LABELS};
 use crate::analysis::node_classes::{NodeClasses, with_class};
 use crate::analysis::owners::group;
 use crate::analysis::workload_view::{FleetRules, ViewContext, WorkloadView};
-use crate::inventory::{Inventory, LabelRequirement, NodePoolRecord, PROVISIONER_KINDS, PodRecord, PodShape};
+use crate::inventory::{Inventory, NodePoolRecord, PROVISIONER_KINDS, PodRecord, PodShape, PoolRequirement};
 use crate::report::{ObjectRef, PoolWithoutNodes, Unknown, WaitingPods};
 
 /// The label with the name of the NodePool.
@@ -312,7 +312,7 @@ impl<'a> DeclaredPool<'a> {
         match self.declared {
             Declaration::NodePool(record) => {
                 let required = record.requirements.iter().filter(|one| one.operator == "In");
-                let values = |one: &LabelRequirement| one.values.iter().take(MAX_VALUES).cloned().collect::<Vec<_>>();
+                let values = |one: &PoolRequirement| one.values.iter().take(MAX_VALUES).cloned().collect::<Vec<_>>();
                 let required = required.map(|one| format!("{}={}", one.key, values(one).join("|")));
                 record.labels.iter().map(label).chain(required).take(MAX_LABELS).collect()
             }

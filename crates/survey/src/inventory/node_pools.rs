@@ -19,7 +19,7 @@ pub(crate) struct NodePoolRecord {
     pub(crate) name: Arc<str>,
     /// The labels of its template.
     pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) requirements: Vec<LabelRequirement>,
+    pub(crate) requirements: Vec<PoolRequirement>,
     /// The taints of its nodes, without those that go away when a node has started.
     pub(crate) taints: Vec<Taint>,
     /// Kind and name.
@@ -29,7 +29,7 @@ pub(crate) struct NodePoolRecord {
 /// What a NodePool requires of a label of its nodes.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct LabelRequirement {
+pub(crate) struct PoolRequirement {
     pub(crate) key: String,
     pub(crate) operator: String,
     pub(crate) values: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) fn read_node_pool(name: Arc<str>, object: &Value) -> NodePoolRecord {
     let items = |pointer: &str| template(pointer).and_then(Value::as_array).into_iter().flatten().take(MAX_ITEMS);
     let text = |pointer: &str| template(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let labels = template("/metadata/labels").and_then(Value::as_object).into_iter().flatten().take(MAX_ITEMS);
-    let requirements = items("/spec/requirements").filter_map(|one| LabelRequirement::deserialize(one).ok());
+    let requirements = items("/spec/requirements").filter_map(|one| PoolRequirement::deserialize(one).ok());
     NodePoolRecord {
         name,
         labels: labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect(),
