@@ -138,9 +138,9 @@ fn fleet(report: &SurveyReport) -> ReportSection<'_> {
         .number("Misplaced", |(_, pool)| alert(pool.misplaced_pods))
         .text("Workloads", move |(at, _)| placement.sentence(at))
         .in_details()
-        .text("Kubelet, runtime", |(_, pool)| Text::list(pool.kubelets.iter().chain(&pool.runtimes).map(name)))
-        .in_details()
-        .text("Declared features", |(_, pool)| Text::list(pool_features(pool)))
+        .text("Kubelet, runtime", |(_, pool)| {
+            Text::list(pool.kubelets.iter().chain(&pool.runtimes).map(name).chain(pool_features(pool)))
+        })
         .in_details()
         .text("Taints", |(_, pool)| Text::list(pool_taints(pool)))
         .in_details()

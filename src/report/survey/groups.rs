@@ -7,7 +7,7 @@ use mullion_engine::model::windows::{Build, Generation, runs};
 use mullion_survey::SurveyCounts;
 use mullion_survey::report::{NodePool, Severity, SurveyFinding, SurveyReport, Workload};
 
-use crate::report::document::{Text, code};
+use crate::report::document::{Inline, Text, code};
 
 /// Findings with one code.
 pub(super) struct CodeGroup<'r> {
@@ -101,10 +101,10 @@ pub(super) fn pool_taints(pool: &NodePool) -> impl Iterator<Item = Text> {
     pool.taints.iter().map(|taint| on_nodes(&taint.taint, taint.nodes, pool))
 }
 
-/// `VolumeBindMountOptions (2 of 3 nodes)`, for each feature that nodes declare.
-pub(super) fn pool_features(pool: &NodePool) -> impl Iterator<Item = Text> {
-    let features = pool.declared_features.iter().flatten();
-    features.map(|feature| on_nodes(&feature.feature, feature.nodes, pool))
+/// How many features nodes declare. Their names are too long for a table; JSON has them, and SUR114 names those that are missing.
+pub(super) fn pool_features(pool: &NodePool) -> Option<Inline> {
+    let features = pool.declared_features.as_ref()?;
+    Some(Inline::Plain(counted(features.len(), "declared feature")))
 }
 
 /// What all or some nodes of a pool have.
