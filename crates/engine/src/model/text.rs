@@ -30,6 +30,13 @@ pub fn list_first(items: &[impl Display], most: usize) -> String {
     }
 }
 
+/// `a and b`, `a, b and 3 others`: the first `most` items.
+pub fn list_with_others(items: &[impl Display], most: usize) -> String {
+    let more = items.len().saturating_sub(most);
+    let named = items.iter().take(most).map(ToString::to_string);
+    list_with(named.chain((more > 0).then(|| counted(more, "other"))), "and")
+}
+
 /// `a, b, and 3 more`: as many of `count` items as fit into `bytes`, and of the first one as much as fits. Items that
 /// do not fit are not rendered.
 pub fn list_within(items: impl IntoIterator<Item: Display>, count: usize, separator: &str, bytes: usize) -> String {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use mullion_engine::model::pod_view::Pod;
-use mullion_engine::model::text::{counted, list_with};
+use mullion_engine::model::text::list_with_others;
 use mullion_policy::matching::LabelSelector;
 
 use crate::analysis::agents::enforcing_nodes;
@@ -123,9 +123,6 @@ fn policy_object(view: &WorkloadView<'_>, name: &str) -> ObjectRef {
 
 /// What the policies mean; `None` without one.
 fn sentence(policies: &[&str]) -> Option<String> {
-    let named = policies.iter().take(MAX_NAMED).map(|name| (*name).to_owned());
-    let more = policies.len().saturating_sub(MAX_NAMED);
-    let more = (more > 0).then(|| counted(more, "other"));
     let (noun, verb, them) = match policies.len() {
         1 => ("NetworkPolicy", "selects", "it"),
         _ => ("NetworkPolicies", "select", "them"),
@@ -133,7 +130,7 @@ fn sentence(policies: &[&str]) -> Option<String> {
     (!policies.is_empty()).then(|| {
         format!(
             "The {noun} {} {verb} these pods, and no engine that Mullion knows has a pod on their Windows nodes to enforce {them}.",
-            list_with(named.chain(more), "and")
+            list_with_others(policies, MAX_NAMED)
         )
     })
 }

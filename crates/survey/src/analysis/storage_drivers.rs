@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mullion_engine::model::Os;
 use mullion_engine::model::pod_view::Pod;
-use mullion_engine::model::text::{counted, list_with, prefix};
+use mullion_engine::model::text::{list_with_others, prefix};
 use serde_json::Value;
 
 use crate::analysis::findings::{Findings, FoundPlace};
@@ -76,9 +76,7 @@ impl<'a> PoolDrivers<'a> {
                 continue;
             }
             let noun = if names.len() == 1 { "pool" } else { "pools" };
-            let more = names.len().saturating_sub(MAX_POOLS);
-            let more = (more > 0).then(|| counted(more, "other"));
-            let pools = list_with(names.iter().take(MAX_POOLS).map(|name| (*name).to_owned()).chain(more), "and");
+            let pools = list_with_others(&names, MAX_POOLS);
             found.add(
                 &view.object,
                 FoundPlace {

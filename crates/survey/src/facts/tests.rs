@@ -148,7 +148,7 @@ fn changes_in_place_have_a_command() {
     }
 }
 
-/// Below 90 days nothing is said, and nothing for a clock before the day of the check.
+/// Tables that are younger than 90 days have no sentence, and neither has a clock before the day of the check.
 #[test]
 fn the_age_of_tables() {
     let facts = |file: &str| Facts::parse("t", &format!("schema: {SCHEMA}\n{file}")).unwrap();
