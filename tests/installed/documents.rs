@@ -16,7 +16,7 @@ use crate::pages::page::Shown;
 use crate::pages::places::{self, Place};
 use crate::pages::run::Directory;
 use crate::pages::{Page, all_pages, is_known_to_servers};
-use crate::site::{PATIENT, REPOSITORY, image, program, sweep};
+use crate::site::{PATIENT, REPOSITORY, image, program};
 
 /// The number of clusters for pages at the same time.
 pub const CLUSTERS: usize = 2;
@@ -142,7 +142,7 @@ impl PageCluster {
 
     /// A cluster as it was when it was started: without Mullion, and without objects of pages.
     async fn empty(&self) -> Result<()> {
-        sweep(&self.plane).await?;
+        self.plane.clean().await?;
         let nodes = [
             NodeSpec::linux("linux-1").played(),
             NodeSpec::linux("linux-2").played(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
 use mullion_cluster::{ControlPlane, Fixture, Image, Kubelet, Network, NodeSpec, Seen, Tool, wait_for};
@@ -46,7 +46,7 @@ impl Fixture for Site {
     }
 
     async fn clean(&self) -> Result<()> {
-        sweep(&self.plane).await?;
+        self.plane.clean().await?;
         self.create_nodes().await
     }
 }
@@ -141,23 +141,6 @@ impl Site {
         let usual = ["upgrade", "--install", "mullion", chart, "-n", NAMESPACE, "--create-namespace", "--wait"];
         self.helm(&[&usual[..], &USUAL, arguments].concat()).await
     }
-}
-
-/// Removes everything that a trial has left: its nodes, its namespaces and Mullion.
-pub async fn sweep(plane: &ControlPlane) -> Result<()> {
-    plane.clean().await?;
-    let namespaces: Api<Namespace> = Api::all(plane.client());
-    wait_for("the namespaces of trials to be gone", DEADLINE, async || {
-        match namespaces.list_metadata(&ListParams::default()).await {
-            Ok(list) => {
-                let names = list.iter().map(kube::ResourceExt::name_any);
-                let left: Vec<_> = names.filter(|name| name != "default" && !name.starts_with("kube-")).collect();
-                if left.is_empty() { Seen::Done(()) } else { Seen::NotYet(left.join(", ")) }
-            }
-            Err(error) => Seen::NotYet(error.to_string()),
-        }
-    })
-    .await
 }
 
 /// Nodes with pods that run as real processes.

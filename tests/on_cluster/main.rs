@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     let mut suite = Suite::new("on_cluster", AT_ONCE);
 
     // The longest come first, because others use the processors meanwhile.
-    let large = Pool::new(1, || ControlPlane::builder().start()); // stopping it takes less than deleting 3,000 pods
+    let large = Pool::new(1, || ControlPlane::builder().start()); // stopping it takes less than deleting 1,000 pods
     suite.pooled(&large, trials![survey::every_planted_fault_is_found]);
     let planes = Pool::new(PLANES, || ControlPlane::builder().start());
     suite.pooled(

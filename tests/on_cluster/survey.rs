@@ -1,4 +1,4 @@
-//! `mullion survey` about a simulated cluster: 300 nodes, 3,000 pods, and a workload for each fault that statuses can
+//! `mullion survey` about a simulated cluster: 100 nodes, 1,000 pods, and a workload for each fault that statuses can
 //! reveal.
 
 mod faults;
@@ -47,8 +47,8 @@ fn featured_here() -> Result<Option<faults::Fault>> {
     Ok((Release::under_test()? >= Release::v1(36)).then(featured))
 }
 
-/// Waits until every pod of every Deployment and DaemonSet is in its final state. A list of all 3,000 pods takes seconds
-/// of processor time, so this asks the controllers for their numbers, and then only for pods that do not run.
+/// Waits until every pod of every Deployment and DaemonSet is in its final state. A list of all pods takes much
+/// processor time, so this asks the controllers for their numbers, and then only for pods that do not run.
 async fn wait_until_settled(plane: &ControlPlane) -> Result<()> {
     let pods: Api<Pod> = Api::all(plane.client());
     let pending = ListParams::default().fields("status.phase=Pending");

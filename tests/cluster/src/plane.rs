@@ -414,6 +414,11 @@ impl ControlPlane {
         }
     }
 
+    /// Whether kube-controller-manager runs.
+    pub(crate) fn has_controllers(&self) -> bool {
+        self.options.controllers != Controllers::None
+    }
+
     /// A cluster administrator's kubeconfig: an absolute path, as are those in it.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig

@@ -2,16 +2,16 @@
 
 use std::fmt::Debug;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
     ValidatingWebhookConfiguration,
 };
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ReplicationController, Secret};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
@@ -30,7 +30,8 @@ const DEADLINE: std::time::Duration = std::time::Duration::from_secs(180);
 
 impl ControlPlane {
     /// Removes everything that trials create: nodes, configurations, workloads, Events, and what Mullion stores.
-    /// Namespaces stay if no controller deletes them; their content is removed.
+    /// Namespaces stay if no controller deletes them; their content is removed. Of the namespaces of Kubernetes only pods
+    /// and their controllers are removed.
     pub(crate) async fn sweep(&self) -> Result<()> {
         self.check()?;
         let client = &self.client();
@@ -48,15 +49,20 @@ impl ControlPlane {
             within::<Job>(client, &namespace).await?;
             within::<Deployment>(client, &namespace).await?;
             within::<ReplicaSet>(client, &namespace).await?;
+            within::<ReplicationController>(client, &namespace).await?;
+            within::<StatefulSet>(client, &namespace).await?;
             within::<DaemonSet>(client, &namespace).await?;
             within::<Pod>(client, &namespace).await?;
+            if namespace.starts_with("kube-") {
+                continue; // the rest is that of the control plane
+            }
             // `mullion-state`, `mullion-controller` and similar objects, because a withdrawal searches them everywhere.
             within::<ConfigMap>(client, &namespace).await?;
             within::<Secret>(client, &namespace).await?;
             within::<Lease>(client, &namespace).await?;
             within::<RoleBinding>(client, &namespace).await?;
             within::<Role>(client, &namespace).await?;
-            if namespace != "default" {
+            if !is_permanent(&namespace) {
                 match Api::<Namespace>::all(client.clone()).delete(&namespace, &DeleteParams::default()).await {
                     // Being deleted, or deleted.
                     Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
@@ -87,16 +93,28 @@ impl ControlPlane {
             Ok(())
         })
         .await?;
+        if self.has_controllers() {
+            wait_for("the namespaces of trials to be gone", DEADLINE, async || {
+                let mut left = namespaces(client).await?;
+                left.retain(|name| !is_permanent(name));
+                ensure!(left.is_empty(), "{} are left", left.join(", "));
+                anyhow::Ok(())
+            })
+            .await?;
+        }
         // This comes last, so that no later Event remains; Events of other namespaces are deleted with them.
         within::<Event>(client, "default").await
     }
 }
 
-/// `default`, and those that trials created.
+/// Whether a namespace exists from the start of the control plane.
+fn is_permanent(namespace: &str) -> bool {
+    namespace == "default" || namespace.starts_with("kube-")
+}
+
 async fn namespaces(client: &Client) -> Result<Vec<String>> {
     let found = Api::<Namespace>::all(client.clone()).list_metadata(&ListParams::default()).await?;
-    let names = found.items.iter().map(PartialObjectMeta::name_any);
-    Ok(names.filter(|name| !name.starts_with("kube-")).collect())
+    Ok(found.items.iter().map(PartialObjectMeta::name_any).collect())
 }
 
 /// Deletes immediately, without a grace period.
@@ -145,8 +163,14 @@ async fn none<K>(client: &Client) -> Result<()>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
-    match Api::<K>::all(client.clone()).list_metadata(&ListParams::default()).await?.items.len() {
-        0 => Ok(()),
-        left => bail!("{left} {} are left", K::plural(&())),
-    }
+    let left = Api::<K>::all(client.clone()).list_metadata(&ListParams::default()).await?.items;
+    let names: Vec<_> = left.iter().map(|object| (object.namespace().unwrap_or_default(), object.name_any())).collect();
+    ensure!(
+        names.is_empty(),
+        "{} {} are left: {:?}",
+        names.len(),
+        K::plural(&()),
+        names.iter().take(3).collect::<Vec<_>>()
+    );
+    Ok(())
 }

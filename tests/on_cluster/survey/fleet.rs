@@ -1,4 +1,4 @@
-//! A mixed cluster of 300 nodes on AKS, and the correct workloads in it.
+//! A mixed cluster of 100 nodes on AKS, and the correct workloads in it.
 
 use mullion_cluster::NodeSpec;
 use serde_json::{Value, json};
@@ -15,13 +15,13 @@ pub struct Pool {
     taint: Option<&'static str>,
 }
 
-/// The pools, 300 nodes in all.
+/// The pools, 100 nodes in all.
 pub const POOLS: [Pool; 6] = [
-    Pool { name: "system", nodes: 60, versions: &[], kubelet: "v1.34.3", runtime: "containerd://2.0.4", taint: None },
-    Pool { name: "user", nodes: 40, versions: &[], kubelet: "v1.34.3", runtime: "containerd://2.0.4", taint: None },
+    Pool { name: "system", nodes: 20, versions: &[], kubelet: "v1.34.3", runtime: "containerd://2.0.4", taint: None },
+    Pool { name: "user", nodes: 14, versions: &[], kubelet: "v1.34.3", runtime: "containerd://2.0.4", taint: None },
     Pool {
         name: "win19",
-        nodes: 40,
+        nodes: 14,
         versions: &["10.0.17763.8389"],
         kubelet: "v1.32.9",
         runtime: "containerd://1.6.35",
@@ -29,7 +29,7 @@ pub const POOLS: [Pool; 6] = [
     },
     Pool {
         name: "win22",
-        nodes: 100,
+        nodes: 30,
         versions: &["10.0.20348.4294", "10.0.20348.4171"],
         kubelet: "v1.34.3",
         runtime: "containerd://1.6.35",
@@ -37,7 +37,7 @@ pub const POOLS: [Pool; 6] = [
     },
     Pool {
         name: "win23",
-        nodes: 10,
+        nodes: 5,
         versions: &["10.0.25398.1913"],
         kubelet: "v1.34.3",
         runtime: "containerd://1.7.20",
@@ -45,7 +45,7 @@ pub const POOLS: [Pool; 6] = [
     },
     Pool {
         name: "win25",
-        nodes: 50,
+        nodes: 17,
         versions: &["10.0.26100.32860"],
         kubelet: "v1.34.3",
         runtime: "containerd://2.0.4",
@@ -116,7 +116,7 @@ pub fn pod(image: &str, selector: &Value, tolerations: &Value) -> Value {
 /// The namespaces of the correct workloads.
 pub const SOUND: [&str; 4] = ["shop", "billing", "search", "reports"];
 
-/// 2,920 pods in 38 correct workloads: each selects its operating system, and the build that its image needs.
+/// 972 pods, more than one page of a list, in 38 correct workloads: each selects its operating system, and the build that its image needs.
 pub fn sound_workloads() -> Vec<Value> {
     let linux = json!({"kubernetes.io/os": "linux"});
     let windows = json!({"kubernetes.io/os": "windows"});
@@ -125,14 +125,14 @@ pub fn sound_workloads() -> Vec<Value> {
     for namespace in SOUND {
         for number in 0..4 {
             let image = "registry.example.com/shop/api:1.27.3";
-            all.push(deployment(namespace, &format!("api-{number}"), 100, &pod(image, &linux, &json!([]))));
+            all.push(deployment(namespace, &format!("api-{number}"), 32, &pod(image, &linux, &json!([]))));
         }
         for (number, (image, pool, replicas)) in [
-            ("registry.example.com/shop/web:2.1-ltsc2019", "win19", 40),
-            ("registry.example.com/shop/web:2.1-ltsc2022", "win22", 80),
-            ("registry.example.com/shop/web:2.1-ltsc2022", "win23", 15),
-            ("registry.example.com/shop/web:2.1-ltsc2025", "win25", 40),
-            ("registry.example.com/shop/job:7-nanoserver-ltsc2022", "win25", 80),
+            ("registry.example.com/shop/web:2.1-ltsc2019", "win19", 14),
+            ("registry.example.com/shop/web:2.1-ltsc2022", "win22", 28),
+            ("registry.example.com/shop/web:2.1-ltsc2022", "win23", 6),
+            ("registry.example.com/shop/web:2.1-ltsc2025", "win25", 14),
+            ("registry.example.com/shop/job:7-nanoserver-ltsc2022", "win25", 28),
         ]
         .into_iter()
         .enumerate()
