@@ -111,6 +111,7 @@ fn main() -> ExitCode {
             policies::admins_see_the_result_of_their_edit,
             repair::pods_from_before_mullion_start_elsewhere,
             survey::drivers_of_claims_from_templates,
+            reading::nodes_without_a_needed_feature_are_named,
             node_pools::node_pools_are_read_if_rights_allow_it,
             in_force::the_policies_of_the_cluster_decide,
             in_force::what_is_not_reviewed_is_named,
