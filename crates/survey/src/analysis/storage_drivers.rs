@@ -28,7 +28,7 @@ pub(crate) struct PoolDrivers<'a> {
     inventory: &'a Inventory,
     /// Names of drivers by the name of the pool, for the pools of which the `CSINode` of every node was read.
     pools: HashMap<&'a str, HashSet<&'a str>>,
-    /// `None` if there is none, or if a StorageClass was not read.
+    /// `None` if there is none, or if a storage class was not read.
     default_class: Option<&'a str>,
 }
 
@@ -128,7 +128,7 @@ impl<'a> PoolDrivers<'a> {
             }
             let path = |field: &str| view.path(&format!("spec.volumes[{at}].{field}"));
             if let Some(claim) = text(volume, "/persistentVolumeClaim/claimName") {
-                let driver = storage.driver_of_claim(&view.object.namespace, claim, self.default_class).flatten();
+                let driver = storage.driver_of_claim(&view.object.namespace, claim, self.default_class);
                 needed.add(driver.map(|driver| &**driver), || path("persistentVolumeClaim"), Some(claim.to_owned()));
             }
             if let Some(template) = volume.pointer("/ephemeral/volumeClaimTemplate") {
@@ -185,10 +185,11 @@ impl<'a> TemplateClaims<'_, 'a, '_> {
             let Some(left) = self.left.checked_sub(1) else { return };
             self.left = left;
             let claim = name_for(&pod.name);
-            match storage.driver_of_claim(&pod.namespace, &claim, *default_class) {
-                Some(driver) => needed.add(driver.map(|driver| &**driver), &path, Some(claim)),
-                None if self.knows_claims => needed.add(of_class, &path, None),
-                None => {}
+            if storage.has_claim(&pod.namespace, &claim) {
+                let driver = storage.driver_of_claim(&pod.namespace, &claim, *default_class);
+                needed.add(driver.map(|driver| &**driver), &path, Some(claim));
+            } else if self.knows_claims {
+                needed.add(of_class, &path, None);
             }
         }
         if !has_pods {

@@ -1,4 +1,10 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::too_many_lines, reason = "tests, and tables of cases")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::too_many_lines,
+    reason = "tests, and tables of cases"
+)]
 
 use mullion_engine::model::windows::{Build, RELEASES, support_of};
 use proptest::prelude::*;

@@ -99,19 +99,24 @@ impl StorageRecords {
         self.default_class.as_ref().map(|(_, name)| &**name)
     }
 
-    /// The CSI driver of a claim: of its volume, or else of its class. `None` if the claim was not read. Within, `None` if its
-    /// driver is not known, or is no CSI driver. `default_class`: the default class, if it is known.
+    /// Whether the claim was read.
+    pub(crate) fn has_claim(&self, namespace: &str, name: &str) -> bool {
+        self.claims.contains_key(&(namespace.into(), name.into()))
+    }
+
+    /// The CSI driver of a claim: of its volume, or else of its class. `None` if it is not known, or is no CSI driver.
+    /// `default_class`: the default class, if it is known.
     pub(crate) fn driver_of_claim(
         &self,
         namespace: &str,
         name: &str,
         default_class: Option<&str>,
-    ) -> Option<Option<&Arc<str>>> {
+    ) -> Option<&Arc<str>> {
         let claim = self.claims.get(&(namespace.into(), name.into()))?;
-        Some(match &claim.volume {
+        match &claim.volume {
             Some(volume) => self.volumes.get(volume),
-            None => claim.class.as_deref().or(default_class).and_then(|class| self.driver_of_class(class)),
-        })
+            None => self.driver_of_class(claim.class.as_deref().or(default_class)?),
+        }
     }
 
     /// The CSI driver that provisions the volumes of a storage class. A provisioner without a CSIDriver can be another program.
@@ -166,19 +171,20 @@ mod tests {
             storage.add(kind, &object, |text| text.into());
         }
         for (claim, of_default, without_default) in [
-            ("bound", Some(Some("disk.example")), Some(Some("disk.example"))),
-            ("old", Some(None), Some(None)),
-            ("pending", Some(Some("file.example")), Some(Some("file.example"))),
-            ("manual", Some(None), Some(None)),
-            ("odd", Some(Some("file.example")), Some(None)),
-            ("static", Some(None), Some(None)),
-            ("annotated", Some(None), Some(None)),
+            ("bound", Some("disk.example"), Some("disk.example")),
+            ("old", None, None),
+            ("pending", Some("file.example"), Some("file.example")),
+            ("manual", None, None),
+            ("odd", Some("file.example"), None),
+            ("static", None, None),
+            ("annotated", None, None),
             ("absent", None, None),
         ] {
-            let driver =
-                |default| storage.driver_of_claim("shop", claim, default).map(|found| found.map(|name| &**name));
+            let driver = |default| storage.driver_of_claim("shop", claim, default).map(|name| &**name);
             assert_eq!((driver(Some("fast")), driver(None)), (of_default, without_default), "{claim}");
+            assert_eq!(storage.has_claim("shop", claim), claim != "absent", "{claim}");
         }
+        assert!(!storage.has_claim("other", "bound"));
         assert_eq!(storage.driver_of_claim("other", "bound", None), None);
         assert!(storage.prevents_scheduling("file.example") && !storage.prevents_scheduling("disk.example"));
     }

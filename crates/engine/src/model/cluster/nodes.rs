@@ -15,6 +15,7 @@ use crate::model::windows::{Build, Generation, SINGLE_RULE_UP_TO, floor, generat
 /// The cluster's nodes, indexed once. Build with [`Nodes::new`], or with [`Nodes::shared`] if the nodes outlive one
 /// snapshot.
 #[derive(Debug, Clone, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Nodes {
     all: Vec<Arc<Node>>,
     /// Positions in `all`, by name.
