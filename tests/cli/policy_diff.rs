@@ -121,6 +121,61 @@ fn placement_is_shown_as_removed_and_added_lines() {
     }
 }
 
+/// Labels of a pool without nodes are part of the placement, and `expectedPools` is the cause.
+#[test]
+fn labels_of_expected_pools_change_the_placement() {
+    let dir = dir();
+    let pools = |name: &str, labels: &str| {
+        let pools = format!("[{{build: 10.0.20348, labels: {{{labels}}}}}]");
+        let text = format!(
+            "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {{name: nodes}}\nspec:\n  expectedPools: {pools}\n"
+        );
+        write(&dir, name, text)
+    };
+    let (old, new, none) = (pools("old.yaml", "pool: a"), pools("new.yaml", "pool: b"), pools("none.yaml", ""));
+    let of_linux =
+        json!({"nodeSelector": {"kubernetes.io/os": "linux"}, "containers": [{"name": "c", "image": "nginx:1"}]});
+    let linux =
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "l", "namespace": "shop"}, "spec": of_linux});
+    let input = |nodes: &[Value]| {
+        dump(&[&[deployment("a", WINDOWS, &json!({})), linux.clone(), node("l", "linux", &json!([]))], nodes].concat())
+    };
+    let empty = input(&[]);
+    for (from, to, removed, added) in [
+        (&old, &new, Some("pool In a"), Some("pool In b")),
+        (&new, &old, Some("pool In b"), Some("pool In a")),
+        (&none, &new, None, Some("pool In b")),
+        (&old, &none, Some("pool In a"), None),
+    ] {
+        let ran = diff(from, to, &["-"], &empty);
+        assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
+        assert!(
+            ran.out.starts_with("1 of 2 workloads would be decided differently: 1 placed differently\n"),
+            "{}",
+            ran.out
+        );
+        let names = |sign: &str, what: Option<&str>| {
+            let mut lines =
+                ran.out.lines().filter(|line| line.trim_start().starts_with(&format!("{sign} spec.affinity")));
+            match what {
+                Some(what) => lines.any(|line| line.contains(what)),
+                None => !lines.any(|line| line.contains("pool In")),
+            }
+        };
+        assert!(names("-", removed) && names("+", added), "{removed:?} {added:?}: {}", ran.out);
+        let cause = ran.out.lines().any(|line| {
+            line.trim_start().starts_with("NodePolicy expectedPools: ")
+                && line.contains(from.as_str())
+                && line.contains(to.as_str())
+        });
+        assert!(cause, "{}", ran.out);
+    }
+    // Once a node can run the pod, the labels decide nothing.
+    let ran = diff(&old, &new, &["-"], &input(&[node("w", "windows", &json!([]))]));
+    assert_eq!((ran.code, ran.out.trim()), (0, "0 of 2 workloads would be decided differently"), "{}", ran.err);
+    assert_eq!(diff(&old, &old, &["-"], &empty).code, 0);
+}
+
 #[test]
 fn nodes_that_would_be_labelled_or_tainted_differently() {
     let dir = dir();

@@ -38,6 +38,7 @@ mod leaders;
 mod memory;
 mod missed;
 mod namespaces;
+mod node_pools;
 mod nodes;
 mod ownership;
 mod plan;
@@ -109,6 +110,9 @@ fn main() -> ExitCode {
             memory::a_node_that_cycles_its_kernel_version_leaves_nothing,
             policies::admins_see_the_result_of_their_edit,
             repair::pods_from_before_mullion_start_elsewhere,
+            survey::drivers_of_claims_from_templates,
+            reading::nodes_without_a_needed_feature_are_named,
+            node_pools::node_pools_are_read_if_rights_allow_it,
             in_force::the_policies_of_the_cluster_decide,
             in_force::what_is_not_reviewed_is_named,
             hostile_facts::long_annotations_and_taints_cost_little,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use anyhow::{Context as _, Result, ensure};
-use mullion_cluster::{TestNamespace, wait_for};
+use mullion_cluster::{ControlPlane, NodeSpec, Release, TestNamespace, wait_for};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -288,4 +288,71 @@ pub async fn fewer_rights_are_reported_first(shared: &Shared) -> Result<()> {
     let other = mullion(shared.plane.kubeconfig(), &["check", "-A", "--as", "nobody"]).await?;
     ensure!(other.err.contains("User \"nobody\" cannot list resource \"pods\""), "{}", other.err);
     Ok(())
+}
+
+/// Nodes that do not declare a feature that a pod needs are named as the scheduler treats them, with the reason.
+pub async fn nodes_without_a_needed_feature_are_named(plane: &ControlPlane) -> Result<()> {
+    const FEATURE: &str = "RestartAllContainersOnContainerExits";
+    let node = |name: &str| NodeSpec::windows(name, "10.0.20348.2655");
+    let nodes = [node("has"), node("other"), node("silent"), node("old").kubelet_version("v1.34.3")];
+    plane.create_nodes(&nodes).await?;
+    let namespace = plane.namespace("features").await?;
+    let rules = json!([{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [7]}}]);
+    let container = json!({"name": "c", "image": WINDOWS, "restartPolicy": "Never", "restartPolicyRules": rules});
+    let object = pod("web", json!({"containers": [container], "nodeSelector": {"kubernetes.io/os": "windows"}}));
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("pod.yaml");
+    std::fs::write(&file, object.to_string())?;
+    let file = file.to_string_lossy();
+    let context = plane.kubectl(&["config", "current-context"]).await?;
+    let explain = async || {
+        mullion(plane.kubeconfig(), &["explain", &file, "--context", context.trim(), "-n", &namespace.name]).await
+    };
+    let explained = async |lines: &[&str]| -> Result<()> {
+        let ran = explain().await?;
+        let found = |line: &&&str| ran.out.lines().any(|found| found.trim() == **line);
+        let missing: Vec<&&str> = lines.iter().filter(|line| !found(line)).collect();
+        ensure!(missing.is_empty(), "{missing:?} in {}{}", ran.out, ran.err);
+        Ok(())
+    };
+    if Release::under_test()? < Release::v1(36) {
+        return explained(&["may be scheduled on: has, old, other, silent"]).await;
+    }
+    let lacks = format!(
+        "the node does not declare {FEATURE}, which the scheduler requires for restartPolicyRules with the action RestartAllContainers"
+    );
+    let unknown = format!(
+        "whether the scheduler requires {FEATURE}, for restartPolicyRules with the action RestartAllContainers, and the node declares it, is not known"
+    );
+    // Without a node that declares a feature, the gate of the kubelets may be off.
+    explained(&[
+        "may be scheduled on: no node",
+        &format!("not on old: {lacks}"),
+        &format!("not known for has, other, silent: {unknown}"),
+    ])
+    .await?;
+    for (name, feature) in [("has", FEATURE), ("other", "GuaranteedQoSPodCPUResize")] {
+        let status = json!({"status": {"declaredFeatures": [feature]}}).to_string();
+        plane.kubectl(&["patch", "node", name, "--subresource=status", "--type=merge", "-p", &status]).await?;
+    }
+    explained(&["may be scheduled on: has", "can run on: has", &format!("not on old, other, silent: {lacks}")]).await?;
+
+    // The scheduler does the same.
+    create(&namespace, &object).await?;
+    bound_pod(&namespace, "web").await?;
+    ensure!(get(&namespace, "Pod", "web").await?["spec"]["nodeName"] == "has", "the pod is on another node");
+    plane.kubectl(&["delete", "node", "has"]).await?;
+    let waiting = pod("waiting", object["spec"].clone());
+    create(&namespace, &waiting).await?;
+    wait_for("the scheduler's message", DEADLINE, async || {
+        let ran = mullion(plane.kubeconfig(), &["explain", "pod/waiting", "-n", &namespace.name]).await?;
+        let reason = "3 node(s) didn't match Pod's required features";
+        ensure!(
+            ran.out.contains(reason) && ran.out.contains(&format!("not on old, other, silent: {lacks}")),
+            "{}",
+            ran.out
+        );
+        Ok(())
+    })
+    .await
 }

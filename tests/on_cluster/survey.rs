@@ -3,6 +3,7 @@
 
 mod faults;
 mod fleet;
+mod storage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,6 +21,7 @@ use crate::survey::faults::{
     CORDONED_POOL, NAMESPACE, careless_agent, cordoned, daemon_sets_without_a_pool, faults, featured, meshed,
 };
 use crate::survey::fleet::{SOUND, nodes, sound_workloads};
+pub use crate::survey::storage::drivers_of_claims_from_templates;
 
 /// Creates nodes and workloads, and waits until every pod is in its final state.
 async fn create_fleet(plane: &ControlPlane) -> Result<()> {

@@ -87,7 +87,7 @@ fn of_karpenter(api_version: &str, kind: &str, spec: &Value) -> Value {
 }
 
 /// Annotations that Mullion or a survey reads, and one with a whole manifest.
-const ANNOTATIONS: [&str; 18] = [
+const ANNOTATIONS: [&str; 21] = [
     "mullion.dev/os",
     "mullion.dev/ignore",
     "mullion.dev/allow",
@@ -105,6 +105,9 @@ const ANNOTATIONS: [&str; 18] = [
     "scheduler.alpha.kubernetes.io/tolerationsWhitelist",
     "openshift.io/sa.scc.uid-range",
     "openshift.io/sa.scc.mcs",
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+    "volume.beta.kubernetes.io/storage-class",
     "kubectl.kubernetes.io/last-applied-configuration",
 ];
 

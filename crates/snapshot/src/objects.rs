@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use mullion_engine::model::MinorVersion;
 use mullion_engine::model::cluster::{Namespace, Node, NodeParts, RuntimeClass, Taint, UnusableFact};
+use mullion_engine::model::declared_features::NodeFeatures;
 use mullion_engine::node::{NodeFacts, facts};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -33,6 +34,9 @@ pub struct NodeStatus {
     /// `nodeInfo`.
     #[serde(deserialize_with = "or_default")]
     pub node_info: NodeInfo,
+    /// `declaredFeatures`, if it is a list.
+    #[serde(deserialize_with = "features")]
+    pub declared_features: Option<NodeFeatures>,
 }
 
 /// `status.nodeInfo` of a Node.
@@ -126,6 +130,7 @@ pub fn node(
         return None;
     }
     let info = status.node_info;
+    let kubelet = MinorVersion::of(&info.kubelet_version);
     Some(Node {
         lost_os: false,
         os: facts::os(&labels),
@@ -133,7 +138,8 @@ pub fn node(
         taints: Taint::all_from_json(&spec.taints).map(|taints| parts.taints(taints.into_iter())).into(),
         unschedulable: spec.unschedulable,
         container_runtime: parts.text(&info.container_runtime_version),
-        kubelet: MinorVersion::of(&info.kubelet_version),
+        kubelet,
+        features: status.declared_features.or_else(|| NodeFeatures::of_kubelet(kubelet)),
         name,
         labels: parts.labels(labels),
         uid: None,
@@ -156,6 +162,13 @@ pub fn is_ours(labels: &LabelMap) -> bool {
 /// `null` counts as absent: `kubectl` and hand-written YAML both have `labels: null`.
 pub fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+/// What is no text in the list names no feature.
+fn features<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NodeFeatures>, D::Error> {
+    let value = Option::<Value>::deserialize(from)?;
+    let names = value.as_ref().and_then(Value::as_array);
+    Ok(names.map(|names| NodeFeatures::named(names.iter().filter_map(Value::as_str))))
 }
 
 #[derive(Deserialize)]

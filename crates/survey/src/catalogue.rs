@@ -495,7 +495,7 @@ pub static FINDINGS: &[FindingKind] = findings! {
     /// a volume of a Windows workload needs a CSI driver that no node of a Windows pool has
     {
         code: "SUR310", name: "csi-driver-not-on-windows", severity: Warning, group: Unserved, needs: DRIVERS,
-        why: "The scheduler places the pod all the same, and the kubelet cannot mount its volume: the pod stays in ContainerCreating. The driver of a claim is known from its PersistentVolume or from its StorageClass and the CSIDriver, which are read from dumps only.",
+        why: "The scheduler places the pod all the same, and the kubelet cannot mount its volume: the pod stays in ContainerCreating. The driver of a claim is known from its PersistentVolume or from its StorageClass and the CSIDriver, which are read from dumps only. A claim that does not exist yet has the StorageClass of its template, or the default one.",
         instead: "Install the node plugin of the driver for Windows, if it has one, or use a volume of another driver. With preventPodSchedulingIfMissing: true in its CSIDriver, a scheduler of Kubernetes 1.37 or newer leaves out nodes without the driver, so that the pod waits and its message contains why; an autoscaler must then know the CSINodes of new nodes.",
         sources: &["https://kubernetes.io/docs/concepts/storage/storage-limits/", "https://github.com/kubernetes/kubernetes/blob/master/pkg/scheduler/framework/plugins/nodevolumelimits/csi.go", "https://kubernetes.io/docs/concepts/storage/volumes/#csi"],
     }

@@ -555,24 +555,144 @@ fn agent(name: &str, image: &str, node: &str) -> Value {
     pod
 }
 
-/// The pod has a volume with this claim; the nodes have these drivers.
-fn with_claim(claim: &str, on_windows: &[&str]) -> Vec<Value> {
-    let volume = json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]});
+/// Claims, volumes, classes and drivers; the Windows node has these drivers.
+fn storage(on_windows: &[&str]) -> Vec<Value> {
     let drivers = |node: &str, names: &[&str]| {
         let names: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
         of_cluster("CSINode", node, json!({"spec": {"drivers": names}}))
     };
     let spec = |members: Value| json!({"spec": members});
+    let class = |name: &str, driver: &str, annotations: Value| {
+        let metadata = json!({"name": name, "annotations": annotations});
+        of_cluster("StorageClass", name, json!({"metadata": metadata, "provisioner": driver}))
+    };
     vec![
-        running(with(windows(PRIVATE), volume)),
         drivers("w", on_windows),
         drivers("l", &["disk.example", "file.example"]),
-        with(object("PersistentVolumeClaim", "bound", json!({"volumeName": "pv"})), json!({})),
+        object("PersistentVolumeClaim", "bound", json!({"volumeName": "pv"})),
         object("PersistentVolumeClaim", "new", json!({"storageClassName": "files"})),
+        object("PersistentVolumeClaim", "data-p-1", json!({"volumeName": "pv"})),
         of_cluster("PersistentVolume", "pv", spec(json!({"csi": {"driver": "disk.example"}}))),
-        of_cluster("StorageClass", "files", json!({"provisioner": "file.example"})),
+        class("files", "file.example", json!({"storageclass.kubernetes.io/is-default-class": "true"})),
+        class("disks", "disk.example", json!({"storageclass.kubernetes.io/is-default-class": "false"})),
+        class("other", "example.com/nfs", json!({})),
         of_cluster("CSIDriver", "file.example", spec(json!({"preventPodSchedulingIfMissing": true}))),
+        of_cluster("CSIDriver", "disk.example", spec(json!({}))),
     ]
+}
+
+/// The pod has a volume with this claim; the Windows node has these drivers.
+fn with_claim(claim: &str, on_windows: &[&str]) -> Vec<Value> {
+    let volume = json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]});
+    [vec![running(with(windows(PRIVATE), volume))], storage(on_windows)].concat()
+}
+
+/// A StatefulSet with these templates of claims and these members of its pods' spec, and its pods with these numbers.
+fn stateful_set(templates: Value, spec: Value, pods: &[usize]) -> Vec<Value> {
+    let mut set = workload("StatefulSet", with(windows(PRIVATE), spec));
+    set["spec"]["volumeClaimTemplates"] = templates;
+    let pods = pods.iter().map(|number| {
+        let mut pod = running(windows(PRIVATE));
+        pod["metadata"]["name"] = json!(format!("p-{number}"));
+        pod["metadata"]["ownerReferences"] = json!([{"kind": "StatefulSet", "name": "p", "controller": true}]);
+        pod
+    });
+    std::iter::once(set).chain(pods).collect()
+}
+
+fn claim_template(name: &str, spec: Value) -> Value {
+    json!({"metadata": {"name": name}, "spec": spec})
+}
+
+fn ephemeral(spec: Value) -> Value {
+    json!({"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}]})
+}
+
+/// The drivers that Windows pools lack, each with the path of the finding and the claim that it names; a list of storage is
+/// left out.
+#[test]
+fn drivers_of_claims_from_templates() {
+    const DISK: &str = "disk.example";
+    const FILE: &str = "file.example";
+    let template = |spec: Value| json!([claim_template("data", spec)]);
+    let class = |name: &str| json!({"storageClassName": name});
+    let of_template = "spec.volumeClaimTemplates[0]";
+    let of_volume = "spec.template.spec.volumes[0].ephemeral";
+    let mut annotated = claim_template("data", class("files"));
+    annotated["metadata"]["annotations"] = json!({"volume.beta.kubernetes.io/storage-class": "disks"});
+    let set = |spec: Value, pods: &[usize]| stateful_set(template(spec), json!({}), pods);
+    let of_pods = |spec: Value, pods: &[usize]| stateful_set(json!([]), spec, pods);
+    let mut ended = set(class("files"), &[1]);
+    ended[1]["status"] = json!({"phase": "Succeeded"});
+    let both = json!([claim_template("a", class("files")), claim_template("b", class("disks"))]);
+    let mut own_claim = storage(&[]);
+    own_claim.push(object("PersistentVolumeClaim", "p-0-v", class("disks")));
+    let named = json!({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "bound"}}]});
+    let csi = json!({"volumes": [{"name": "v", "csi": {"driver": "secrets.example"}}]});
+    let hostile =
+        json!([7, null, {"metadata": 7, "spec": []}, {"metadata": {"name": "data"}, "spec": {"storageClassName": 7}}]);
+    for (objects, without, expected) in [
+        // Without pods, the class of the template counts.
+        (set(class("disks"), &[]), "", vec![(DISK, of_template, "")]),
+        (set(json!({}), &[]), "", vec![(FILE, of_template, "")]),
+        (set(class(""), &[]), "", vec![]),
+        (set(class("other"), &[]), "", vec![]),
+        (set(class("absent"), &[]), "", vec![]),
+        (stateful_set(json!([annotated]), json!({}), &[]), "", vec![(DISK, of_template, "")]),
+        (
+            stateful_set(both.clone(), json!({}), &[]),
+            "",
+            vec![(DISK, "spec.volumeClaimTemplates[1]", ""), (FILE, of_template, "")],
+        ),
+        (ended, "", vec![(FILE, of_template, "")]),
+        // With pods, their claims count, and the template for those without one.
+        (set(class("files"), &[1]), "", vec![(DISK, of_template, "data-p-1")]),
+        (set(class("files"), &[0, 1]), "", vec![(DISK, of_template, "data-p-1"), (FILE, of_template, "")]),
+        (set(class("disks"), &[0, 1, 2]), "", vec![(DISK, of_template, "")]),
+        // What was not read is not known.
+        (set(class("disks"), &[0]), "persistentvolumeclaims", vec![]),
+        (set(class("disks"), &[]), "persistentvolumeclaims", vec![(DISK, of_template, "")]),
+        (set(json!({}), &[]), "storageclasses", vec![]),
+        (set(class("disks"), &[1]), "persistentvolumes", vec![]),
+        (set(class("disks"), &[]), "csidrivers", vec![]),
+        // Ephemeral volumes have a claim of each pod.
+        (of_pods(ephemeral(class("disks")), &[]), "", vec![(DISK, of_volume, "")]),
+        (of_pods(ephemeral(json!({})), &[]), "", vec![(FILE, of_volume, "")]),
+        (of_pods(ephemeral(class("files")), &[0]), "", vec![(FILE, of_volume, "")]),
+        ([of_pods(ephemeral(class("files")), &[0]), own_claim].concat(), "", vec![(DISK, of_volume, "p-0-v")]),
+        (of_pods(ephemeral(class("files")), &[0]), "persistentvolumeclaims", vec![]),
+        // A template replaces the volume with its name.
+        (stateful_set(template(class("other")), named.clone(), &[]), "", vec![]),
+        (of_pods(named, &[]), "", vec![(DISK, "spec.template.spec.volumes[0].persistentVolumeClaim", "bound")]),
+        (of_pods(csi, &[]), "", vec![("secrets.example", "spec.template.spec.volumes[0].csi", "")]),
+        (stateful_set(hostile, json!({}), &[]), "", vec![(FILE, "spec.volumeClaimTemplates[3]", "")]),
+        (stateful_set(json!({"a": 7}), json!({}), &[0]), "", vec![]),
+    ] {
+        let has_storage = objects.iter().any(|object| object["kind"] == "CSINode");
+        let all = if has_storage { objects } else { [objects, storage(&[])].concat() };
+        let shown = json!(all).to_string();
+        let found = report_without(&beside_nodes(all), TODAY, &[without]).findings;
+        let found = found.iter().filter(|finding| finding.code == "SUR310").map(|finding| {
+            let claim = finding.related.iter().find(|object| object.kind == "PersistentVolumeClaim");
+            let driver = finding.related.iter().find(|object| object.kind == "CSIDriver").unwrap();
+            (driver.name.as_str(), finding.path.as_str(), claim.map_or("", |claim| claim.name.as_str()))
+        });
+        let mut found: Vec<_> = found.collect();
+        found.sort_unstable();
+        assert_eq!(found, expected, "without {without:?}: {shown}");
+    }
+}
+
+/// Many pods with many templates are compared in part, and what was not compared is not reported.
+#[test]
+fn many_claims_are_looked_up_in_part() {
+    let templates =
+        (0..400).map(|at| claim_template(&format!("t{at}"), json!({"storageClassName": "files"}))).collect();
+    let pods: Vec<usize> = (0..200).collect();
+    let mut objects = [stateful_set(templates, json!({}), &pods), storage(&["file.example"])].concat();
+    objects.push(object("PersistentVolumeClaim", "t399-p-199", json!({"storageClassName": "disks"})));
+    let found = report(&beside_nodes(objects), TODAY);
+    assert!(found.findings.iter().all(|finding| finding.code != "SUR310"));
 }
 
 /// What of the cluster does not serve Windows pods.

@@ -68,6 +68,7 @@ fn any_spec() -> impl Strategy<Value = Value> {
             match field {
                 1 => spec["securityContext"] = json!({"runAsUser": 1000}),
                 2 => spec["hostNetwork"] = json!(true),
+                3 => spec["containers"][0]["restartPolicyRules"] = json!([{"action": "RestartAllContainers"}]),
                 _ => {}
             }
             spec
@@ -78,6 +79,7 @@ fn any_spec() -> impl Strategy<Value = Value> {
 /// Nodes whose build stands in a label, in the status or in both.
 fn any_nodes() -> impl Strategy<Value = Vec<Value>> {
     let node = |name: &str, os: Option<&str>, build: Option<&str>, kernel: &str, taint: Option<Value>| {
+        let kubelet = if build.is_some() { "v1.34.1" } else { "v1.36.3" };
         let mut labels = json!({"disk": "ssd"});
         if let Some(os) = os {
             labels["kubernetes.io/os"] = json!(os);
@@ -87,7 +89,7 @@ fn any_nodes() -> impl Strategy<Value = Vec<Value>> {
         }
         json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
             "spec": {"taints": taint.into_iter().collect::<Vec<_>>()},
-            "status": {"nodeInfo": {"kernelVersion": kernel, "containerRuntimeVersion": "containerd://2.1.6"}}})
+            "status": {"nodeInfo": {"kernelVersion": kernel, "containerRuntimeVersion": "containerd://2.1.6", "kubeletVersion": kubelet}}})
     };
     let windows = json!({"key": "os", "value": "windows", "effect": "NoSchedule"});
     let marked = json!({"key": "cattle.io/os", "value": "linux", "effect": "NoSchedule"});
@@ -99,7 +101,18 @@ fn any_nodes() -> impl Strategy<Value = Vec<Value>> {
         node("w26100", Some("windows"), None, "10.0.26100.1", Some(windows)),
         node("bare", None, None, "10.0.20348.1", None),
     ];
-    prop::sample::subsequence(all, 0..=6)
+    let declared = prop::collection::vec(
+        prop::sample::select(vec![None, Some("RestartAllContainersOnContainerExits"), Some("other")]),
+        6,
+    );
+    (prop::sample::subsequence(all, 0..=6), declared).prop_map(|(mut nodes, declared)| {
+        for (node, feature) in nodes.iter_mut().zip(declared) {
+            if let Some(feature) = feature {
+                node["status"]["declaredFeatures"] = json!([feature]);
+            }
+        }
+        nodes
+    })
 }
 
 fn any_case() -> impl Strategy<Value = Case> {

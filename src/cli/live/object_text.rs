@@ -1,7 +1,7 @@
 //! Live objects as texts, and the status of a live pod.
 
+use mullion_engine::model::declared_features::{DeclaredFeature, needed_features};
 use mullion_engine::model::pod_view::Pod;
-use mullion_engine::model::scheduling::{DeclaredFeature, needed_features};
 use mullion_engine::model::{DecisionAnnotation, WorkloadKind};
 use mullion_manifest::edit;
 use serde::Serialize;
@@ -21,14 +21,14 @@ pub(crate) enum ObjectForm {
 }
 
 /// A feature that the scheduler requires of the node of a pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct NeededFeature {
     /// Its name in `status.declaredFeatures`.
     name: &'static str,
     /// The field of the pod that needs it.
     field: &'static str,
     /// The first release of Kubernetes whose scheduler requires it.
-    since: &'static str,
+    since: String,
 }
 
 /// What the cluster has done with a pod.
@@ -103,7 +103,10 @@ impl LivePodStatus {
         };
         let waiting = Pod::of(WorkloadKind::Pod, pod).filter(|_| unscheduled.is_some());
         let needed = waiting.into_iter().flat_map(needed_features);
-        let needed = needed.map(|&DeclaredFeature { name, field, since, .. }| NeededFeature { name, field, since });
+        let needed = needed.map(|&DeclaredFeature { name, field, since, .. }| {
+            let since = since.to_string();
+            NeededFeature { name, field, since }
+        });
         Self { node, phase, unscheduled, needed_features: needed.collect(), decision: DecisionAnnotation::of(pod) }
     }
 

@@ -10,13 +10,14 @@ use serde::Deserialize;
 use crate::admission::response::respond;
 use crate::admission::review::{Review, review};
 use crate::detect::images_of;
-use crate::model::cluster::{ClusterSnapshot, Node, RuntimeClass, Taint};
+use crate::model::cluster::{ClusterSnapshot, Node, Nodes, RuntimeClass, Taint};
+use crate::model::declared_features::{DeclaredFeature, NodeFeatures, needed_features};
 use crate::model::image::ImageOs;
 use crate::model::pod_view::Pod;
 use crate::model::scheduling::SchedulingConstraints;
 use crate::model::settings::ReviewSettings;
 use crate::model::windows::Build;
-use crate::model::{Endpoint, Os, ReviewRequest};
+use crate::model::{Endpoint, MinorVersion, Os, ReviewRequest};
 use crate::place::pod_builds;
 
 /// The review with the changes of the pods: for a template, what its pods get.
@@ -56,6 +57,10 @@ pub enum NodeObstacle<'w> {
     Taint(&'w Taint),
     /// The taints of the node are too large to use, so whether the pods tolerate them is unknown.
     UnknownTaints,
+    /// The node does not declare a feature that the scheduler requires.
+    MissingFeature(&'static DeclaredFeature),
+    /// Whether the scheduler requires this feature, or the node declares it, is not known.
+    UnknownFeature(&'static DeclaredFeature),
     /// The node is cordoned.
     Unschedulable,
     /// The pods, or one of their images, are for another operating system.
@@ -71,7 +76,7 @@ pub enum NodeObstacle<'w> {
 impl NodeObstacle<'_> {
     /// Whether a fact about the node is not known, so that the pods may run there.
     pub fn is_unknown(&self) -> bool {
-        matches!(self, Self::UnknownTaints | Self::UnknownSystem | Self::UnknownBuild)
+        matches!(self, Self::UnknownTaints | Self::UnknownFeature(_) | Self::UnknownSystem | Self::UnknownBuild)
     }
 }
 
@@ -84,6 +89,12 @@ impl Display for NodeObstacle<'_> {
             Self::NodeAffinity => f.write_str("the required node affinity does not match"),
             Self::Taint(taint) => write!(f, "the pods do not tolerate the taint {taint}"),
             Self::UnknownTaints => f.write_str("the taints of the node are too large to use"),
+            Self::MissingFeature(DeclaredFeature { name, field, .. }) => {
+                write!(f, "the node does not declare {name}, which the scheduler requires for {field}")
+            }
+            Self::UnknownFeature(DeclaredFeature { name, field, .. }) => {
+                write!(f, "whether the scheduler requires {name}, for {field}, and the node declares it, is not known")
+            }
             Self::Unschedulable => f.write_str("the node is cordoned"),
             Self::OperatingSystem => f.write_str("the pods are for another operating system"),
             Self::Build(build) => write!(f, "an image does not run on Windows build {build}"),
@@ -93,12 +104,41 @@ impl Display for NodeObstacle<'_> {
     }
 }
 
+/// The features that pods need of their node, each with whether the scheduler is known to require it.
+struct NeededFeatures(Vec<(&'static DeclaredFeature, bool)>);
+
+impl NeededFeatures {
+    /// Those that the scheduler of this API server may require. Without its version, that of kubelets shows which are required:
+    /// the API server is not older.
+    fn of(pod: Pod<'_>, api_server: Option<MinorVersion>, nodes: &Nodes) -> Self {
+        let mut needed: Vec<_> = needed_features(pod).collect();
+        needed.retain(|feature| api_server.is_none_or(|version| version >= feature.since));
+        let version = if needed.is_empty() { None } else { api_server.or_else(|| nodes.newest_kubelet()) };
+        let is_required = |feature: &DeclaredFeature| version.is_some_and(|version| version >= feature.since);
+        Self(needed.into_iter().map(|feature| (feature, is_required(feature))).collect())
+    }
+
+    /// The first that the scheduler requires and the node does not declare.
+    fn missing(&self, declared: Option<NodeFeatures>) -> Option<&'static DeclaredFeature> {
+        let declared = declared?;
+        self.0.iter().find(|(feature, is_required)| *is_required && !declared.has(feature)).map(|(feature, _)| *feature)
+    }
+
+    /// The first that the node may not declare, and the scheduler may require.
+    fn unknown(&self, declared: Option<NodeFeatures>) -> Option<&'static DeclaredFeature> {
+        let lacks = |feature: &DeclaredFeature| declared.is_none_or(|declared| !declared.has(feature));
+        self.0.iter().find(|(feature, _)| lacks(feature)).map(|(feature, _)| *feature)
+    }
+}
+
 /// Why the scheduler, or the DaemonSet controller, does not put the pods on a node; `other_build`: the build of the node, if
-/// no image is known to run on it.
+/// no image is known to run on it. `declared`: the features of the node.
 fn scheduling_obstacle<'w>(
     node: &'w Node,
     placement: &SchedulingConstraints,
     other_build: Option<Build>,
+    needed: &NeededFeatures,
+    declared: Option<NodeFeatures>,
 ) -> Option<NodeObstacle<'w>> {
     let label = |key: &str| node.labels.get(key);
     if !placement.names(&node.name) {
@@ -111,9 +151,14 @@ fn scheduling_obstacle<'w>(
         // Mullion excludes builds with the affinity.
         return Some(other_build.map_or(NodeObstacle::NodeAffinity, NodeObstacle::Build));
     }
+    if let Some(feature) = needed.missing(declared) {
+        return Some(NodeObstacle::MissingFeature(feature));
+    }
     let Some(taints) = node.taints.parsed() else { return Some(NodeObstacle::UnknownTaints) };
     let mut repelling = taints.iter().filter(|taint| taint.effect != "PreferNoSchedule" && !placement.tolerates(taint));
-    repelling.next().map(NodeObstacle::Taint).or_else(|| node.unschedulable.then_some(NodeObstacle::Unschedulable))
+    let repelled = repelling.next().map(NodeObstacle::Taint);
+    let cordoned = || node.unschedulable.then_some(NodeObstacle::Unschedulable);
+    repelled.or_else(cordoned).or_else(|| needed.unknown(declared).map(NodeObstacle::UnknownFeature))
 }
 
 /// The nodes of the snapshot for the pods with Mullion's changes; `None` if the snapshot contains no nodes.
@@ -155,10 +200,12 @@ pub fn find_nodes<'w>(
         None if linux_fails || windows_fails || by_build => Some(NodeObstacle::UnknownSystem),
         Some(Os::Linux) | None => None,
     };
+    let needed = NeededFeatures::of(pod, snapshot.api_server, nodes);
     let mut found = PodNodes::default();
     for node in nodes.iter() {
         let name = node.name.as_str();
-        let obstacle = scheduling_obstacle(node, &placement, other_build(node)).or_else(|| {
+        let obstacle = scheduling_obstacle(node, &placement, other_build(node), &needed, nodes.features_of(node));
+        let obstacle = obstacle.or_else(|| {
             found.schedulable.push(name);
             not_runnable(node)
         });

@@ -8,6 +8,7 @@ mod change;
 pub mod cluster;
 mod controller_reference;
 mod decision_annotation;
+pub mod declared_features;
 pub mod dns_name;
 mod endpoint;
 pub mod foreign_text;

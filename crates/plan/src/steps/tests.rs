@@ -498,6 +498,7 @@ fn pools_that_are_too_old_for_the_control_plane() {
             action: None,
             source: String::new(),
             as_of: jiff::civil::date(2026, 1, 1),
+            checked: None,
         }];
         let (steps, _) = plan.steps();
         let step = of(&steps, StepKind::ControlPlane);

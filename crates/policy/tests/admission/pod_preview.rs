@@ -1,7 +1,7 @@
 //! Previews of a workload's pods.
 
 use mullion_engine::admission::find_nodes;
-use mullion_engine::model::{ReviewRequest, WorkloadKind, WorkloadObject};
+use mullion_engine::model::{MinorVersion, ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_policy::PolicySet;
 use mullion_snapshot::dump;
 use serde_json::{Value, json};
@@ -137,5 +137,70 @@ items:
             nodes.left_out.iter().map(|(node, obstacle)| format!("{node}: {obstacle}")).collect();
         assert_eq!(left_out, expected, "{more}");
         assert_eq!(nodes.runnable.len() + nodes.left_out.len(), 5, "{more}");
+    }
+}
+
+/// A feature that the scheduler requires is compared with what each node declares, where both are known.
+#[test]
+fn nodes_that_do_not_declare_a_needed_feature_are_left_out() {
+    const FEATURE: &str = "RestartAllContainersOnContainerExits";
+    let node = |name: &str, kubelet: &str, features: Value| {
+        let mut node = json!({"kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/os": "windows"}},
+            "status": {"nodeInfo": {"kubeletVersion": kubelet}}});
+        if !features.is_null() {
+            node["status"]["declaredFeatures"] = features;
+        }
+        node
+    };
+    let has = || node("has", "v1.36.3", json!([FEATURE]));
+    let other = || node("other", "v1.36.3", json!(["GuaranteedQoSPodCPUResize"]));
+    let silent = || node("silent", "v1.36.3", Value::Null);
+    let old = || node("old", "v1.34.3", Value::Null);
+    let bare = || json!({"kind": "Node", "metadata": {"name": "bare", "labels": {"kubernetes.io/os": "windows"}}});
+    let odd = || node("odd", "v1.36.3", json!({"a": FEATURE}));
+    let mixed = || node("mixed", "v1.36.3", json!([7, null, FEATURE]));
+    // (nodes, version of the API server, lacking, unknown)
+    for (nodes, api_server, lacking, unknown) in [
+        (vec![has(), other()], Some(36), vec!["other"], vec![]),
+        // One that declares nothing beside one that declares something, and one whose kubelet cannot declare.
+        (vec![has(), silent(), old()], Some(36), vec!["silent", "old"], vec![]),
+        (vec![other(), silent()], Some(37), vec!["other", "silent"], vec![]),
+        // If none declares anything, the gates of kubelets may be off, or the members may be missing in a file.
+        (vec![silent(), old()], Some(37), vec!["old"], vec!["silent"]),
+        (vec![has(), bare()], Some(36), vec![], vec!["bare"]),
+        // The scheduler of an older release compares nothing.
+        (vec![has(), other(), old()], Some(35), vec![], vec![]),
+        // Kubelets are not newer than the API server.
+        (vec![has(), other(), old()], None, vec!["other", "old"], vec![]),
+        (vec![old(), node("gated", "v1.35.1", json!([]))], None, vec![], vec!["old", "gated"]),
+        (vec![odd(), mixed()], Some(36), vec!["odd"], vec![]),
+    ] {
+        let shown = json!(nodes).to_string();
+        let text = json!({"apiVersion": "v1", "kind": "List", "items": nodes}).to_string();
+        let mut snapshot = dump::from_text("snapshot", text.as_bytes()).unwrap();
+        snapshot.api_server = api_server.map(|minor| MinorVersion::new(1, minor));
+        let rules = json!([{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [7]}}]);
+        let pods = |rules: Value| {
+            let container = json!({"name": "a", "image": "a", "restartPolicy": "Never", "restartPolicyRules": rules});
+            let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
+                "spec": {"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": [container]}});
+            let workload = WorkloadObject { kind: WorkloadKind::Pod, namespace: "default", object: &pod };
+            let policies = PolicySet::default();
+            let request = ReviewRequest::creation(workload);
+            let found = find_nodes(&request, &snapshot, &policies.resolve(&request, &snapshot)).unwrap();
+            assert_eq!(found.runnable, found.schedulable, "{shown}");
+            let of = |is_unknown: bool| {
+                let all = found.left_out.iter().filter(|(_, obstacle)| obstacle.is_unknown() == is_unknown);
+                all.map(|(name, obstacle)| {
+                    assert!(obstacle.to_string().contains(FEATURE), "{obstacle}");
+                    (*name).to_owned()
+                })
+                .collect::<Vec<_>>()
+            };
+            (of(false), of(true))
+        };
+        let expected = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(pods(rules), (expected(&lacking), expected(&unknown)), "{shown} {api_server:?}");
+        assert_eq!(pods(json!([])), (vec![], vec![]), "{shown} {api_server:?}");
     }
 }

@@ -18,7 +18,6 @@ mod images;
 mod managers;
 mod network_policies;
 mod node_classes;
-mod node_features;
 mod owners;
 mod storage_drivers;
 mod stuck;

@@ -1,9 +1,9 @@
 //! Pods that are misplaced or stuck now, and the meaning of messages about them.
 
 use mullion_engine::model::cluster::Taint;
+use mullion_engine::model::declared_features::DeclaredFeature;
 use mullion_engine::model::image::ImageOs;
 use mullion_engine::model::names::OS_LABELS;
-use mullion_engine::model::scheduling::DeclaredFeature;
 use mullion_engine::model::text::{counted, list, list_with, lower_first, upper_first};
 use mullion_engine::model::windows::Build;
 use mullion_engine::model::{DetectedOs, Os};

@@ -48,9 +48,16 @@ pub struct BehaviorRow {
     pub source: String,
     /// The day of the source.
     pub as_of: Date,
+    /// The day on which the row was last compared with its source, if it is not that of the table.
+    #[serde(default)]
+    pub checked: Option<Date>,
 }
 
 impl FactsRow for BehaviorRow {
+    fn days(&self) -> Option<(Date, Option<Date>)> {
+        Some((self.as_of, self.checked))
+    }
+
     fn check(&self) -> Result<(), String> {
         if self.name.is_empty() || !self.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte))
         {

@@ -35,6 +35,9 @@ pub struct CommandRow {
     pub source: String,
     /// The day of the source.
     pub as_of: Date,
+    /// The day on which the row was last compared with its source, if it is not that of the table.
+    #[serde(default)]
+    pub checked: Option<Date>,
 }
 
 /// The placeholders in the text of a command, and what they stand for. All but those that end in `Json` are quoted for
@@ -67,6 +70,10 @@ pub const PLACEHOLDERS: [(&str, &str); 22] = [
     ("{labelsJson}", "labels that workloads select, as a map in JSON"),
 ];
 impl FactsRow for CommandRow {
+    fn days(&self) -> Option<(Date, Option<Date>)> {
+        Some((self.as_of, self.checked))
+    }
+
     fn check(&self) -> Result<(), String> {
         check_provider(self.provider.as_deref())?;
         if self.command.is_empty() {

@@ -28,6 +28,9 @@ pub struct ConstraintRow {
     pub source: String,
     /// The day of the source.
     pub as_of: Date,
+    /// The day on which the row was last compared with its source, if it is not that of the table.
+    #[serde(default)]
+    pub checked: Option<Date>,
 }
 
 /// A limit.
@@ -107,6 +110,10 @@ pub enum Limit {
 }
 
 impl FactsRow for ConstraintRow {
+    fn days(&self) -> Option<(Date, Option<Date>)> {
+        Some((self.as_of, self.checked))
+    }
+
     fn check(&self) -> Result<(), String> {
         check_provider(self.provider.as_deref())?;
         check_clause("what", &self.what)?;

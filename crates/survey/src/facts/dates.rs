@@ -22,6 +22,9 @@ pub struct LifecycleDate {
     pub source: String,
     /// The day of the source.
     pub as_of: Date,
+    /// The day on which the row was last compared with its source, if it is not that of the table.
+    #[serde(default)]
+    pub checked: Option<Date>,
     /// Whether support ends on that day.
     #[serde(default)]
     pub ends: bool,
@@ -52,6 +55,10 @@ impl LifecycleDate {
 }
 
 impl FactsRow for LifecycleDate {
+    fn days(&self) -> Option<(Date, Option<Date>)> {
+        Some((self.as_of, self.checked))
+    }
+
     fn check(&self) -> Result<(), String> {
         if self.concerns == Concerns::default() {
             return Err("concerns is empty, so the row would concern everything; name a member".to_owned());

@@ -13,7 +13,8 @@ const HEAD: &str = "\
 # The tables of facts of Mullion. `mullion survey --facts FILE` and `mullion plan --facts FILE` use each table of a file of this
 # format in place of the built-in one; delete the tables that you do not change. `mullion facts FILE` checks a file.
 #
-# checked: the day on which the rows were last compared with their sources. asOf of a row: the day of its source.
+# checked: the day on which the rows were last compared with their sources; a row that was compared on another day has its own.
+# asOf of a row: the day of its source.
 ";
 
 const IMAGES: &str = "

@@ -28,7 +28,7 @@ const KEYS: [&str; 7] = ["schema", "checked", "dates", "images", "constraints", 
 /// The key of the only text with several lines.
 const COMMAND: &str = "command";
 /// The keys of days, in rows and in their members.
-const DAYS: [&str; 4] = ["date", "asOf", "refusedFrom", "frozenSince"];
+const DAYS: [&str; 5] = ["date", "asOf", "checked", "refusedFrom", "frozenSince"];
 
 /// The tables of a file; `None` for those that it does not have.
 #[derive(Debug)]
@@ -179,6 +179,11 @@ impl Reader<'_> {
             };
             if let Err(message) = row.check() {
                 self.fail(item, message);
+            }
+            if let Some((as_of, Some(checked))) = row.days()
+                && checked < as_of
+            {
+                self.fail(item, "checked is before asOf; a row cannot be compared with a source of a later day");
             }
             if let Some(name) = row.name().filter(|name| !names.insert((*name).to_owned())) {
                 self.fail(item, format!("the name {name} occurs twice in {key}; give each row its own"));

@@ -1,5 +1,6 @@
 //! The common part of the rows of all tables: the source of a row, and checks that its type alone cannot do.
 
+use jiff::civil::Date;
 use mullion_engine::model::published_images::PublishedTags;
 use mullion_engine::model::text::{list, nearest_word, shown};
 use serde::de::DeserializeOwned;
@@ -9,6 +10,12 @@ pub const PROVIDERS: [&str; 6] = ["AKS", "EKS", "GKE", "OpenShift", "RKE2", "Ran
 
 /// A row of a table.
 pub(crate) trait FactsRow: DeserializeOwned {
+    /// The day of its source, and that of the last comparison with it, if the row has one of its own. `None` for rows that have
+    /// none.
+    fn days(&self) -> Option<(Date, Option<Date>)> {
+        None
+    }
+
     /// What is wrong with it: the actual and the expected value.
     fn check(&self) -> Result<(), String>;
 

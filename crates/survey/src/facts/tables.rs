@@ -13,12 +13,13 @@ use crate::facts::commands::CommandRow;
 use crate::facts::constraints::ConstraintRow;
 use crate::facts::dates::LifecycleDate;
 use crate::facts::read::{FactsError, FactsFile, read};
+use crate::facts::row::FactsRow;
 use crate::node_product::NodeProduct;
 
 /// Dates, image facts, constraints, behavior changes and commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// The day on which the dates were last compared with their sources.
+    /// The day on which all dates had been compared with their sources.
     pub checked: Date,
     /// When support ends.
     pub dates: Vec<LifecycleDate>,
@@ -73,7 +74,7 @@ pub const SURVEY_TABLES: [FactsTable; 2] = [FactsTable::Dates, FactsTable::Image
 pub struct TableOrigin {
     /// Whether a file replaces the built-in table.
     pub replaced: bool,
-    /// The day on which its rows were last compared with their sources.
+    /// The day on which all its rows had been compared with their sources.
     pub checked: Date,
 }
 
@@ -127,30 +128,36 @@ impl Facts {
     fn replace(&mut self, from: FactsFile, replaced: bool) {
         let FactsFile { checked, dates, images, constraints, changes, commands } = from;
         let origins = &mut self.origins;
-        let mut note = |table| origins.insert(table, TableOrigin { replaced, checked });
+        let mut note = |table, checked| origins.insert(table, TableOrigin { replaced, checked });
         if let Some(rows) = dates {
-            self.checked = checked;
+            self.checked = oldest_check(&rows, checked);
+            note(FactsTable::Dates, self.checked);
             self.dates = rows;
-            note(FactsTable::Dates);
         }
         if let Some(images) = images {
             let as_of = mullion_engine::model::published_images::Date::try_from(checked.to_string()).ok();
             self.images = Cow::Owned(PublishedImages { as_of, images });
-            note(FactsTable::Images);
+            note(FactsTable::Images, checked);
         }
         if let Some(rows) = constraints {
+            note(FactsTable::Constraints, oldest_check(&rows, checked));
             self.constraints = rows;
-            note(FactsTable::Constraints);
         }
         if let Some(rows) = changes {
+            note(FactsTable::Changes, oldest_check(&rows, checked));
             self.changes = rows;
-            note(FactsTable::Changes);
         }
         if let Some(rows) = commands {
+            note(FactsTable::Commands, oldest_check(&rows, checked));
             self.commands = rows;
-            note(FactsTable::Commands);
         }
     }
+}
+
+/// The day of the row whose comparison is the longest ago. `checked`: of rows without a day of their own.
+fn oldest_check<T: FactsRow>(rows: &[T], checked: Date) -> Date {
+    let day = |row: &T| row.days().and_then(|(_, own)| own).unwrap_or(checked);
+    rows.iter().map(day).min().unwrap_or(checked)
 }
 
 #[cfg(test)]

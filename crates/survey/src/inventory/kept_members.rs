@@ -9,6 +9,7 @@ use mullion_engine::model::names::{
 use serde_json::Value;
 
 use crate::inventory::reduced_texts::{self as texts, Reduce};
+use crate::inventory::storage::{CLASS_ANNOTATION, DEFAULT_CLASS_ANNOTATIONS};
 
 /// A member that is kept.
 #[derive(Debug, Clone, Copy)]
@@ -255,7 +256,13 @@ const FILES: Kept = Object(members! {
 /// The owner of a file of a projected volume.
 const FILE: Kept = Object(members! { "user": Number });
 
-const CLAIM: Kept = Object(members! { "spec": Object(members! { "storageClassName": Name }) });
+const CLAIM_ANNOTATIONS: Kept = Annotations(&[(CLASS_ANNOTATION, str::to_owned)]);
+
+/// A template of claims.
+const CLAIM: Kept = Object(members! {
+    "metadata": Object(members! { "name": Name, "annotations": CLAIM_ANNOTATIONS }),
+    "spec": Object(members! { "storageClassName": Name }),
+});
 
 const VOLUMES: Kept = Items(&Object(members! {
     "azureFile": NOTHING,
@@ -514,7 +521,12 @@ pub(crate) const NETWORK_POLICY: &[KeptMember] = members! {
 };
 
 pub(crate) const PERSISTENT_VOLUME_CLAIM: &[KeptMember] = members! {
-    "metadata": METADATA,
+    "metadata": Object(members! {
+        "name": Name,
+        "namespace": Name,
+        "creationTimestamp": Text(texts::time),
+        "annotations": CLAIM_ANNOTATIONS,
+    }),
     "spec": Object(members! { "storageClassName": Name, "volumeName": Name }),
 };
 
@@ -523,7 +535,17 @@ pub(crate) const PERSISTENT_VOLUME: &[KeptMember] = members! {
     "spec": Object(members! { "csi": Object(members! { "driver": Name }) }),
 };
 
-pub(crate) const STORAGE_CLASS: &[KeptMember] = members! { "metadata": METADATA, "provisioner": Name };
+pub(crate) const STORAGE_CLASS: &[KeptMember] = members! {
+    "metadata": Object(members! {
+        "name": Name,
+        "creationTimestamp": Text(texts::time),
+        "annotations": Annotations(&[
+            (DEFAULT_CLASS_ANNOTATIONS[0], texts::only_true),
+            (DEFAULT_CLASS_ANNOTATIONS[1], texts::only_true),
+        ]),
+    }),
+    "provisioner": Name,
+};
 
 pub(crate) const CSI_DRIVER: &[KeptMember] = members! {
     "metadata": METADATA,

@@ -32,6 +32,7 @@ pub use records::{
 };
 pub(crate) use records::{OwnerKey, RunningContainer, WorkloadRecord};
 pub use reduced_texts::{KEPT_MESSAGE, SERVICE_ACCOUNT, program_names};
+pub(crate) use storage::class_of;
 pub use stream::{DumpProblem, MAX_OBJECT, MAX_VALUES, read_json};
 pub(crate) use strip::strip as stripped;
 pub use yaml::read_yaml;

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use mullion_engine::model::declared_features::{DeclaredFeature, needed_features};
 use mullion_engine::model::names::{CONTAINER_LISTS, EPHEMERAL_CONTAINERS, WINDOWS_BUILD_LABEL};
 use mullion_engine::model::pod_view::Pod;
-use mullion_engine::model::scheduling::{DeclaredFeature, SchedulingConstraints, needed_features};
+use mullion_engine::model::scheduling::SchedulingConstraints;
 use mullion_engine::model::text::prefix;
 use mullion_engine::model::windows::Build;
 use mullion_engine::model::{WorkloadKind, controller_reference};

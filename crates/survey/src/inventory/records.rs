@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use mullion_engine::model::WorkloadKind;
 use mullion_engine::model::cluster::{ClusterSnapshot, RuntimeClass};
-use mullion_engine::model::scheduling::{DeclaredFeature, SchedulingConstraints};
+use mullion_engine::model::declared_features::DeclaredFeature;
+use mullion_engine::model::scheduling::SchedulingConstraints;
 use mullion_engine::model::windows::Build;
 use mullion_policy::matching::LabelSelector;
 use mullion_snapshot::ImagePlatforms;

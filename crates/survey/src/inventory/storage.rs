@@ -14,6 +14,8 @@ pub(crate) struct StorageRecords {
     volumes: HashMap<Arc<str>, Arc<str>>,
     /// Provisioners by storage class.
     classes: HashMap<Arc<str>, Arc<str>>,
+    /// The default class of those that were read, and when it was created.
+    default_class: Option<(Box<str>, Arc<str>)>,
     /// Names of CSI drivers.
     drivers: HashSet<Arc<str>>,
     /// Those for which the scheduler keeps pods off nodes without them.
@@ -24,7 +26,26 @@ pub(crate) struct StorageRecords {
 #[derive(Debug)]
 struct ClaimRecord {
     volume: Option<Arc<str>>,
+    /// Empty if the claim has only volumes without a class.
     class: Option<Arc<str>>,
+}
+
+/// The annotation that was a claim's class before the field existed, and precedes it (`GetPersistentVolumeClaimClass` of
+/// Kubernetes).
+pub(crate) const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// The annotations that mark the default class (`IsDefaultAnnotation` of Kubernetes).
+pub(crate) const DEFAULT_CLASS_ANNOTATIONS: [&str; 2] =
+    ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+
+/// The storage class of a claim, or of a template of claims. `None` if it has the default class; empty if it has only volumes
+/// without a class.
+pub(crate) fn class_of(claim: &Value) -> Option<&str> {
+    annotation(claim, CLASS_ANNOTATION).or_else(|| claim.pointer("/spec/storageClassName")?.as_str())
+}
+
+fn annotation<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
+    object.pointer("/metadata/annotations")?.get(key)?.as_str()
 }
 
 impl StorageRecords {
@@ -37,9 +58,8 @@ impl StorageRecords {
         match kind {
             "PersistentVolumeClaim" => {
                 let namespace = name_at("/metadata/namespace").unwrap_or_else(|| "default".into());
-                let claim =
-                    ClaimRecord { volume: name_at("/spec/volumeName"), class: name_at("/spec/storageClassName") };
-                self.claims.insert((namespace, name), claim);
+                let volume = name_at("/spec/volumeName");
+                self.claims.insert((namespace, name), ClaimRecord { volume, class: class_of(object).map(text) });
             }
             "PersistentVolume" => {
                 let driver = name_at("/spec/csi/driver");
@@ -47,6 +67,9 @@ impl StorageRecords {
             }
             "StorageClass" => {
                 let provisioner = name_at("/provisioner");
+                if DEFAULT_CLASS_ANNOTATIONS.into_iter().any(|key| annotation(object, key) == Some("true")) {
+                    self.add_default_class(object, &name);
+                }
                 self.classes.extend(provisioner.map(|provisioner| (name, provisioner)));
             }
             "CSIDriver" => {
@@ -60,12 +83,39 @@ impl StorageRecords {
         }
     }
 
+    /// Of several default classes the newest counts, and of those the first by name (`GetDefaultClass` of Kubernetes).
+    fn add_default_class(&mut self, class: &Value, name: &Arc<str>) {
+        let created = class.pointer("/metadata/creationTimestamp").and_then(Value::as_str).unwrap_or_default();
+        let is_behind = |(of_known, known): &(Box<str>, Arc<str>)| {
+            **of_known > *created || (**of_known == *created && known <= name)
+        };
+        if !self.default_class.as_ref().is_some_and(is_behind) {
+            self.default_class = Some((created.into(), Arc::clone(name)));
+        }
+    }
+
+    /// The default class of those that were read.
+    pub(crate) fn default_class(&self) -> Option<&str> {
+        self.default_class.as_ref().map(|(_, name)| &**name)
+    }
+
+    /// Whether the claim was read.
+    pub(crate) fn has_claim(&self, namespace: &str, name: &str) -> bool {
+        self.claims.contains_key(&(namespace.into(), name.into()))
+    }
+
     /// The CSI driver of a claim: of its volume, or else of its class. `None` if it is not known, or is no CSI driver.
-    pub(crate) fn driver_of_claim(&self, namespace: &str, name: &str) -> Option<&Arc<str>> {
+    /// `default_class`: the default class, if it is known.
+    pub(crate) fn driver_of_claim(
+        &self,
+        namespace: &str,
+        name: &str,
+        default_class: Option<&str>,
+    ) -> Option<&Arc<str>> {
         let claim = self.claims.get(&(namespace.into(), name.into()))?;
         match &claim.volume {
             Some(volume) => self.volumes.get(volume),
-            None => self.driver_of_class(claim.class.as_deref()?),
+            None => self.driver_of_class(claim.class.as_deref().or(default_class)?),
         }
     }
 
@@ -111,13 +161,59 @@ mod tests {
             ("PersistentVolumeClaim", named("pending", json!({"spec": {"storageClassName": "fast"}}))),
             ("PersistentVolumeClaim", named("manual", json!({"spec": {"storageClassName": "local"}}))),
             ("PersistentVolumeClaim", named("odd", json!({"spec": 7}))),
+            ("PersistentVolumeClaim", named("static", json!({"spec": {"storageClassName": ""}}))),
+            (
+                "PersistentVolumeClaim",
+                json!({"metadata": {"namespace": "shop", "name": "annotated", "annotations": {CLASS_ANNOTATION: "local"}},
+                    "spec": {"storageClassName": "fast"}}),
+            ),
         ] {
             storage.add(kind, &object, |text| text.into());
         }
-        let driver = |claim: &str| storage.driver_of_claim("shop", claim).map(|driver| &**driver);
-        let found = ["bound", "old", "pending", "manual", "odd", "absent"].map(driver);
-        assert_eq!(found, [Some("disk.example"), None, Some("file.example"), None, None, None]);
-        assert_eq!(storage.driver_of_claim("other", "bound"), None);
+        for (claim, of_default, without_default) in [
+            ("bound", Some("disk.example"), Some("disk.example")),
+            ("old", None, None),
+            ("pending", Some("file.example"), Some("file.example")),
+            ("manual", None, None),
+            ("odd", Some("file.example"), None),
+            ("static", None, None),
+            ("annotated", None, None),
+            ("absent", None, None),
+        ] {
+            let driver = |default| storage.driver_of_claim("shop", claim, default).map(|name| &**name);
+            assert_eq!((driver(Some("fast")), driver(None)), (of_default, without_default), "{claim}");
+            assert_eq!(storage.has_claim("shop", claim), claim != "absent", "{claim}");
+        }
+        assert!(!storage.has_claim("other", "bound"));
+        assert_eq!(storage.driver_of_claim("other", "bound", None), None);
         assert!(storage.prevents_scheduling("file.example") && !storage.prevents_scheduling("disk.example"));
+    }
+
+    #[test]
+    fn the_default_class() {
+        let [current, beta] = DEFAULT_CLASS_ANNOTATIONS;
+        let class = |name: &str, key: &str, value: Value, created: &str| {
+            json!({"metadata": {"name": name, "annotations": {key: value}, "creationTimestamp": created},
+                "provisioner": "file.example"})
+        };
+        let (old, new) = ("2024-01-01T00:00:00Z", "2026-01-01T00:00:00Z");
+        let yes = || json!("true");
+        for (classes, expected) in [
+            (vec![], None),
+            (vec![class("a", current, json!("false"), new), class("b", current, json!(true), new)], None),
+            (vec![class("a", "example.com/is-default-class", yes(), new)], None),
+            (vec![class("a", current, yes(), old)], Some("a")),
+            (vec![class("a", current, yes(), old), class("b", beta, yes(), new)], Some("b")),
+            (vec![class("b", current, yes(), new), class("a", current, yes(), old)], Some("b")),
+            (vec![class("b", current, yes(), new), class("a", current, yes(), new)], Some("a")),
+            (vec![class("a", current, yes(), new), class("b", current, yes(), new)], Some("a")),
+            (vec![class("a", current, yes(), ""), json!({"metadata": {"name": "b", "annotations": 7}})], Some("a")),
+        ] {
+            let mut storage = StorageRecords::default();
+            for class in &classes {
+                storage.add("StorageClass", class, |text| text.into());
+            }
+            assert_eq!(storage.default_class(), expected, "{classes:?}");
+        }
     }
 }

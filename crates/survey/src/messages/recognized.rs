@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use mullion_engine::model::scheduling::DECLARED_FEATURES;
+use mullion_engine::model::declared_features::DECLARED_FEATURES;
 
 use crate::messages::classify::{BEFORE_BUILD, BEFORE_HOST, BEFORE_IMAGE, OPERATIONS, unescape};
 use crate::messages::table::PATTERNS;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mullion_engine::admission::{effective_action, find_nodes, review};
+use mullion_engine::admission::{NodeObstacle, effective_action, find_nodes, review};
 use mullion_engine::model::cluster::Node;
 use mullion_engine::model::settings::Action;
 use mullion_engine::model::windows::Build;
@@ -84,7 +84,9 @@ impl SuccessorContext<'_> {
         let runnable: BTreeSet<&str> =
             found.runnable.iter().copied().filter(|name| node(name).is_some_and(|node| node.os.is_some())).collect();
         let open = found.schedulable.iter().copied().filter(|name| is_ready(name) != Some(false));
-        let is_at_risk = open.clone().any(|name| !runnable.contains(name) || is_ready(name).is_none());
+        let may_enter = |obstacle: &NodeObstacle<'_>| matches!(obstacle, NodeObstacle::UnknownFeature(_));
+        let is_at_risk = open.clone().any(|name| !runnable.contains(name) || is_ready(name).is_none())
+            || found.left_out.iter().any(|(_, obstacle)| may_enter(obstacle));
         let kinds = open.filter_map(node).map(kind_of).collect();
         let names = runnable.into_iter().filter(|name| is_ready(name) == Some(true)).map(Arc::from);
         let (os, is_default) = (reviewed.decision.decided(), reviewed.decision.basis == Basis::Default);

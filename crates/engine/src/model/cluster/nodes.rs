@@ -8,12 +8,14 @@ use crate::model::MinorVersion;
 use crate::model::cluster::fact::{Excess, Fact, Unusable, UnusableFact};
 use crate::model::cluster::node_labels::NodeLabels;
 use crate::model::cluster::taint::Taint;
+use crate::model::declared_features::NodeFeatures;
 use crate::model::operating_system::Os;
 use crate::model::windows::{Build, Generation, SINGLE_RULE_UP_TO, floor, generation_for};
 
 /// The cluster's nodes, indexed once. Build with [`Nodes::new`], or with [`Nodes::shared`] if the nodes outlive one
 /// snapshot.
 #[derive(Debug, Clone, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Nodes {
     all: Vec<Arc<Node>>,
     /// Positions in `all`, by name.
@@ -31,6 +33,7 @@ pub struct Nodes {
     has_windows: bool,
     has_unknown: bool,
     has_unknown_build: bool,
+    declare_features: bool,
 }
 
 /// The most distinct taints of an operating system's nodes that are kept. Each review compares them with the taints of
@@ -68,6 +71,8 @@ pub struct Node {
     pub container_runtime: Arc<str>,
     /// The version in `status.nodeInfo.kubeletVersion`; `None` if it is unknown.
     pub kubelet: Option<MinorVersion>,
+    /// `status.declaredFeatures`; `None` if it is not known what the node declares.
+    pub features: Option<NodeFeatures>,
     /// `metadata.uid`, if the snapshot is a live one: another node may get the same name later.
     pub uid: Option<Box<str>>,
 }
@@ -110,6 +115,7 @@ impl Nodes {
             generations: generations(of(Os::Windows).map(Arc::as_ref)),
             has_windows: of(Os::Windows).next().is_some(),
             has_unknown_build: of(Os::Windows).any(|node| node.build.is_none()),
+            declare_features: all.iter().any(|node| node.features.is_some_and(NodeFeatures::has_any)),
             has_unknown: all.iter().any(|node| node.os.is_none() && !node.lost_os && !node.unschedulable),
             all,
         }
@@ -176,6 +182,17 @@ impl Nodes {
     /// Whether there is a Windows node now.
     pub fn has_windows(&self) -> bool {
         self.has_windows
+    }
+
+    /// The features that a node declares; `None` if they are not known. If others declare some, a node with the version of its
+    /// kubelet and without the member declares none.
+    pub fn features_of(&self, node: &Node) -> Option<NodeFeatures> {
+        node.features.or_else(|| (self.declare_features && node.kubelet.is_some()).then_some(NodeFeatures::NONE))
+    }
+
+    /// The newest version of a kubelet. The API server is not older.
+    pub fn newest_kubelet(&self) -> Option<MinorVersion> {
+        self.iter().filter_map(|node| node.kubelet).max()
     }
 
     /// The taints that are not used.

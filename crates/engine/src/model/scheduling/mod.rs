@@ -1,12 +1,10 @@
 //! Scheduling constraints of pods, and whether a node satisfies them, by the rules of the Kubernetes scheduler.
 
-mod declared_features;
 pub(crate) mod node_constraints;
 mod node_fit;
 mod pod_requests;
 mod tolerations;
 
-pub use declared_features::{DECLARED_FEATURES, DeclaredFeature, needed_features};
 pub(crate) use node_constraints::{
     MAX_COMPARISONS, NodeConstraints, OsWanted, REQUIRED_TERMS, admits, affinity_node_name, constrains, expressions,
     is_build_exclusion, is_build_presence, is_empty_term, labels_hold, requires_known_build, selector_os,

@@ -1,23 +1,26 @@
-//! Features of nodes that a pod needs: the rules by which the scheduler compares a pod with `status.declaredFeatures`.
+//! Features of nodes that a pod needs, and those that a node declares in `status.declaredFeatures`: the rules by which the
+//! scheduler compares them.
 //!
-//! The scheduler compares them since Kubernetes 1.36 (gate `NodeDeclaredFeatures`). Its message does not name the feature, so
-//! the rules are repeated here.
+//! It does so since Kubernetes 1.36 (gate `NodeDeclaredFeatures`, which is always on since 1.37). Its message does not name the
+//! feature, so the rules are repeated here. The fields that need a feature have gates that require this gate, so an API server
+//! of a release that has the feature and turns the gate off stores no such field.
 
 use serde_json::Value;
 
+use crate::model::minor_version::MinorVersion;
 use crate::model::names::EPHEMERAL_CONTAINERS;
 use crate::model::pod_view::{Container, Pod};
 
 /// A feature that the scheduler requires of a node because of a field of the pod. Features that count only for updates of a
 /// pod, or for claims of devices, are not in the table.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeclaredFeature {
     /// Its name in `status.declaredFeatures`.
     pub name: &'static str,
     /// The field of the pod that needs it, as a noun.
     pub field: &'static str,
     /// The first Kubernetes release whose scheduler requires it.
-    pub since: &'static str,
+    pub since: MinorVersion,
     /// Which kubelets declare it, as a clause after "declares it".
     pub declared_by: &'static str,
     /// The file with the rule, below `component-helpers/nodedeclaredfeatures/features` of Kubernetes 1.38.0-beta.0, read on
@@ -27,7 +30,7 @@ pub struct DeclaredFeature {
 }
 
 /// What makes a pod need a feature.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rule {
     RestartsAllContainers,
     UserNamespaceInHostNetwork,
@@ -41,7 +44,7 @@ pub static DECLARED_FEATURES: [DeclaredFeature; 5] = [
     DeclaredFeature {
         name: "RestartAllContainersOnContainerExits",
         field: "restartPolicyRules with the action RestartAllContainers",
-        since: "1.36",
+        since: MinorVersion::new(1, 36),
         declared_by: "if it is of Kubernetes 1.36 or newer",
         source: "restartallcontainers/restart_all_containers.go",
         rule: Rule::RestartsAllContainers,
@@ -49,7 +52,7 @@ pub static DECLARED_FEATURES: [DeclaredFeature; 5] = [
     DeclaredFeature {
         name: "UserNamespacesHostNetworkSupport",
         field: "hostUsers: false together with hostNetwork: true",
-        since: "1.36",
+        since: MinorVersion::new(1, 36),
         declared_by: "if its feature gate is on and its container runtime has user namespaces in the network of the host",
         source: "usernamespaceshostnetwork/user_namespaces_host_network.go",
         rule: Rule::UserNamespaceInHostNetwork,
@@ -57,7 +60,7 @@ pub static DECLARED_FEATURES: [DeclaredFeature; 5] = [
     DeclaredFeature {
         name: "VolumeBindMountOptions",
         field: "bindMountOptions of a volume mount",
-        since: "1.37",
+        since: MinorVersion::new(1, 37),
         declared_by: "if its feature gate is on and its container runtime reports mount options, which containerd 2.4 does not",
         source: "volumebindmountoptions/feature.go",
         rule: Rule::BindMountOptions,
@@ -65,7 +68,7 @@ pub static DECLARED_FEATURES: [DeclaredFeature; 5] = [
     DeclaredFeature {
         name: "PodCertificateMLDSA",
         field: "a pod certificate with an ML-DSA key",
-        since: "1.38",
+        since: MinorVersion::new(1, 38),
         declared_by: "if it is of Kubernetes 1.38 or newer",
         source: "podcertificatesmldsa/feature.go",
         rule: Rule::MlDsaKey,
@@ -73,12 +76,56 @@ pub static DECLARED_FEATURES: [DeclaredFeature; 5] = [
     DeclaredFeature {
         name: "SecurityProfileOCI",
         field: "a seccomp profile of type OCI",
-        since: "1.38",
+        since: MinorVersion::new(1, 38),
         declared_by: "if its feature gate is on and its container runtime has such profiles",
         source: "securityprofileoci/feature.go",
         rule: Rule::OciSeccompProfile,
     },
 ];
+
+/// The first release whose kubelets declare features, if the gate is on.
+const FIRST_RELEASE: MinorVersion = MinorVersion::new(1, 35);
+
+/// The features that a node declares, as far as they affect where pods can be scheduled: those of [`DECLARED_FEATURES`], and
+/// whether it declares any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NodeFeatures {
+    /// A bit for each feature of the table, and [`ANY`](Self::ANY).
+    declared: u8,
+}
+
+impl NodeFeatures {
+    /// Those of a node that declares none. The scheduler places no pod there that needs one.
+    pub const NONE: Self = Self { declared: 0 };
+
+    const ANY: u8 = 1 << DECLARED_FEATURES.len();
+
+    /// Those with these names.
+    pub fn named<'n>(names: impl Iterator<Item = &'n str>) -> Self {
+        let bit = |name| {
+            let at = DECLARED_FEATURES.iter().position(|feature| feature.name == name);
+            Self::ANY | at.map_or(0, |at| 1 << at)
+        };
+        Self { declared: names.fold(0, |all, name| all | bit(name)) }
+    }
+
+    /// Those of a node without `status.declaredFeatures`: none, if its kubelet is too old to declare any. A newer kubelet that
+    /// declares nothing and an object that was stored without the member look the same.
+    pub fn of_kubelet(kubelet: Option<MinorVersion>) -> Option<Self> {
+        kubelet.is_some_and(|kubelet| kubelet < FIRST_RELEASE).then_some(Self::NONE)
+    }
+
+    /// Whether the node declares the feature.
+    pub fn has(self, feature: &DeclaredFeature) -> bool {
+        let at = DECLARED_FEATURES.iter().position(|known| known == feature);
+        at.is_some_and(|at| self.declared & 1 << at != 0)
+    }
+
+    /// Whether the node declares a feature, also one that is not in the table.
+    pub fn has_any(self) -> bool {
+        self.declared & Self::ANY != 0
+    }
+}
 
 /// The features that a pod needs of its node.
 pub fn needed_features(pod: Pod<'_>) -> impl Iterator<Item = &'static DeclaredFeature> {
@@ -169,5 +216,28 @@ mod tests {
         }
         let tested = ["RestartAll", "UserNamespaces", "VolumeBind", "PodCertificate", "SecurityProfile"];
         assert!(DECLARED_FEATURES.iter().zip(tested).all(|(feature, start)| feature.name.starts_with(start)));
+    }
+
+    #[test]
+    fn features_of_nodes() {
+        let [first, second, ..] = &DECLARED_FEATURES;
+        for (names, expected) in [
+            (vec![], [false, false, false]),
+            (vec!["GuaranteedQoSPodCPUResize"], [false, false, true]),
+            (vec![second.name], [false, true, true]),
+            (vec![first.name, "", first.name, second.name], [true, true, true]),
+            (
+                vec!["restartallcontainersoncontainerexits", "RestartAllContainersOnContainerExits "],
+                [false, false, true],
+            ),
+        ] {
+            let features = NodeFeatures::named(names.iter().copied());
+            assert_eq!([features.has(first), features.has(second), features.has_any()], expected, "{names:?}");
+        }
+        let all = NodeFeatures::named(DECLARED_FEATURES.iter().map(|feature| feature.name));
+        assert!(DECLARED_FEATURES.iter().all(|feature| all.has(feature)) && all.has_any());
+        let of = |minor| NodeFeatures::of_kubelet(Some(MinorVersion::new(1, minor)));
+        assert_eq!((of(34), of(35), of(37)), (Some(NodeFeatures::NONE), None, None));
+        assert_eq!(NodeFeatures::of_kubelet(None), None);
     }
 }
