@@ -165,6 +165,11 @@ fn volume_defaults(volume: &mut Value) {
             field_reference_defaults(source);
         }
     }
+    for source in volume.get_mut("projected").into_iter().flat_map(|projected| items(projected, "sources")) {
+        if let Some(token) = source.get_mut("serviceAccountToken") {
+            default(token, "expirationSeconds", json!(3600));
+        }
+    }
     if let Some(claim) = volume.pointer_mut("/ephemeral/volumeClaimTemplate/spec") {
         default(claim, "volumeMode", json!("Filesystem"));
         default(&mut volume["ephemeral"]["volumeClaimTemplate"], "metadata", json!({}));

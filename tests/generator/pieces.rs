@@ -270,6 +270,18 @@ fn volumes() -> Vec<Piece> {
         ),
         ("claim", json!({"persistentVolumeClaim": {"claimName": "data"}}), json!({})),
         ("image", json!({"image": {"reference": "registry.example.com/data:1"}}), json!({})),
+        ("windows-image", json!({"image": {"reference": super::WINDOWS_IMAGE}}), json!({"readOnly": true})),
+        ("linux-image", json!({"image": {"reference": super::LINUX_IMAGE}}), json!({"subPath": "a"})),
+        ("options", json!({"emptyDir": {}}), json!({"bindMountOptions": ["noexec", "nosuid"]})),
+        ("mode", json!({"emptyDir": {"mode": 448}}), json!({})),
+        ("owner", json!({"secret": {"secretName": "s", "defaultUser": 1000}}), json!({})),
+        ("item-owner", json!({"configMap": {"name": "c", "items": [{"key": "k", "path": "p", "user": 0}]}}), json!({})),
+        (
+            "projected-owners",
+            json!({"projected": {"defaultUser": 1, "sources": [{"serviceAccountToken": {"path": "t", "user": 1000}},
+                {"downwardAPI": {"items": [{"path": "n", "user": 2, "fieldRef": {"fieldPath": "metadata.name"}}]}}]}}),
+            json!({}),
+        ),
     ];
     let mut all = Vec::new();
     for (name, mut volume, mut mount) in sources {

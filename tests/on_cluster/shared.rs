@@ -13,8 +13,8 @@ use kube::core::Status;
 use kube::{Api, Client};
 use mullion::registry::AddressRule;
 use mullion_cluster::{
-    Chart, ControlPlane, Fixture, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration,
-    free_port, wait_for, wait_until_called, wait_until_denied,
+    Chart, ControlPlane, Fixture, MullionProcess, NodeSpec, Release, Seen, ServingCert, TestNamespace,
+    WebhookRegistration, free_port, wait_for, wait_until_called, wait_until_denied,
 };
 use mullion_engine::model::cluster::ClusterSnapshot;
 use serde_json::{Value, json};
@@ -192,8 +192,14 @@ pub fn policies() -> String {
 
 impl Shared {
     pub async fn start() -> Result<Self> {
-        // Without the feature gate the API server drops `lifecycle.stopSignal` and does not validate it.
-        let gates = "--feature-gates=ContainerStopSignals=true";
+        // Without these feature gates the API server drops `lifecycle.stopSignal`, options of mounts, owners of files and
+        // modes of `emptyDir`, and does not validate them.
+        let of_137 = if Release::under_test()? >= Release::v1(37) {
+            ",VolumeBindMountOptions=true,AtomicWriteVolumeUserFields=true,EmptyDirVolumeMode=true"
+        } else {
+            ""
+        };
+        let gates = format!("--feature-gates=ContainerStopSignals=true{of_137}");
         let plane = ControlPlane::builder().api_server_flag(gates).start().await?;
         plane
             .create_nodes(&[

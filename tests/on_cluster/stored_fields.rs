@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Fields that older releases do not have or drop, and the first release that stores them by default, or with the feature gate
 /// that the shared control plane enables (`pkg/features/kube_features.go`; `dropDisabledFields` in `pkg/api/pod/util.go`). `*` is any member.
-const STORED_SINCE: [(&str, Release); 11] = [
+const STORED_SINCE: [(&str, Release); 17] = [
     ("/spec/securityContext/supplementalGroupsPolicy", Release::v1(33)), // SupplementalGroupsPolicy
     ("/spec/securityContext/seLinuxChangePolicy", Release::v1(33)),      // SELinuxChangePolicy
     ("/spec/*/*/lifecycle/stopSignal", Release::v1(33)),                 // ContainerStopSignals
@@ -17,6 +17,12 @@ const STORED_SINCE: [(&str, Release); 11] = [
     ("/spec/resourceClaims", Release::v1(34)),                           // DynamicResourceAllocation
     ("/spec/*/*/restartPolicyRules", Release::v1(35)),                   // ContainerRestartRules
     ("/spec/volumes/*/image", Release::v1(35)),                          // ImageVolume
+    ("/spec/*/*/volumeMounts/*/bindMountOptions", Release::v1(37)),      // VolumeBindMountOptions
+    ("/spec/volumes/*/emptyDir/mode", Release::v1(37)),                  // EmptyDirVolumeMode
+    ("/spec/volumes/*/*/defaultUser", Release::v1(37)),                  // AtomicWriteVolumeUserFields
+    ("/spec/volumes/*/*/items/*/user", Release::v1(37)),                 // the same
+    ("/spec/volumes/*/projected/sources/*/*/user", Release::v1(37)),     // the same
+    ("/spec/volumes/*/projected/sources/*/*/items/*/user", Release::v1(37)), // the same
 ];
 
 /// Whether a release stores every field of the object.

@@ -441,8 +441,19 @@ fn workloads() -> Vec<Value> {
         pull_bytes: None,
         ..framework
     };
+    let certificates = Container {
+        name: "certificates",
+        image: "mcr.microsoft.com/windows/nanoserver:ltsc2019",
+        proposal: Some(("mcr.microsoft.com/windows/nanoserver:ltsc2025", "table", "")),
+        notes: &[
+            "ltsc2025 nodes pull it if its tag is a single manifest and not an index; whether they mount layers for another release is not documented.",
+        ],
+        pull_bytes: Some(110_100_480),
+        ..framework
+    };
     let mut intranet =
         workload(&object("legacy", "Deployment", "intranet"), Some(4), "anotherTag", 2, "win19", &[warm_up, framework]);
+    intranet["imageVolumes"] = json!([certificates.value()]);
     intranet["edits"] = json!([
         edit("spec.template.spec.nodeSelector[\"node.kubernetes.io/windows-build\"]", &json!("10.0.17763"), &Value::Null,
             "No node of the new pool has this build."),

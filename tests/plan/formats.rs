@@ -142,7 +142,7 @@ fn text_without_details_is_short_and_names_what_it_leaves_out() {
         let places: Vec<usize> =
             order.iter().map(|heading| text.find(&format!("\n{heading}")).expect(heading)).collect();
         assert!(places.is_sorted(), "{places:?}");
-        assert!(text.contains("\n  and 9 more containers\n") && !text.contains("shop/image-resizer"), "{text}");
+        assert!(text.contains("\n  and 9 more images\n") && !text.contains("shop/image-resizer"), "{text}");
     }
     let coloured =
         written_with(&report, ReportFormat::Text, RenderOptions { colour: true, ..RenderOptions::default() });
@@ -176,12 +176,12 @@ fn json_is_read_again() {
 }
 
 #[test]
-fn csv_has_a_row_for_each_container() {
+fn csv_has_a_row_for_each_image() {
     let report = fixtures::fleet();
     let csv = written(&report, ReportFormat::Csv);
-    let containers: usize = report.workloads.iter().map(|workload| workload.containers.len()).sum();
+    let images: usize = report.workloads.iter().map(|workload| workload.images().count()).sum();
     let lines: Vec<&str> = csv.split("\r\n").collect();
-    assert_eq!(lines.len(), containers + 2, "header, rows, and nothing after the last line end");
+    assert_eq!(lines.len(), images + 2, "header, rows, and nothing after the last line end");
     let columns = lines[0].split(',').count();
     let intranet = lines.iter().find(|line| line.contains(",iis,")).unwrap();
     assert_eq!(
@@ -194,9 +194,11 @@ fn csv_has_a_row_for_each_container() {
          \"The tag 4.8-windowsservercore-ltsc2022 exists, and nobody has updated it since 2025-10-14.\",,4402341478,\
          2027-04-01,AKS deletes the node images of Windows Server 2019,\
          MicrosoftDocs/azure-aks-docs articles/aks/includes/windows-server-2019-retirement.md,2026-01-20,\
-         images placement"
+         images placement,"
     );
-    assert_eq!(columns, 29);
+    let volume = lines.iter().find(|line| line.contains("windows/nanoserver:ltsc2019")).unwrap();
+    assert!(volume.contains(",driveRootMount,,,mcr.microsoft.com/") && volume.ends_with(",certificates"), "{volume}");
+    assert_eq!(columns, 30);
 }
 
 /// No format has a control character, and no text of a cluster begins a line of Markdown or CSV with markup.

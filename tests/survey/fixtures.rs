@@ -167,9 +167,19 @@ fn placement(row: &Row) -> Vec<Value> {
     pools.iter().enumerate().map(one).collect()
 }
 
+/// The image volumes of a workload: one has one.
+fn image_volumes(name: &str) -> Value {
+    if name != "soap-gateway" {
+        return json!([]);
+    }
+    let image = "registry.contoso.example/legacy/certificates:2026-ltsc2022";
+    json!([{"name": "certificates", "image": image, "builds": ["10.0.20348"], "knownFrom": "name"}])
+}
+
 fn workload(row: &Row, shift: usize) -> Value {
     let (namespace, kind, name, os, because, image, builds, known_from, pods, ready, pools, manager, findings) = row;
     json!({
+        "imageVolumes": image_volumes(name),
         "namespace": namespace, "kind": kind, "name": name, "os": os, "because": because,
         "containers": [{"name": name, "image": image, "builds": builds, "knownFrom": known_from}],
         "pods": pods + shift, "ready": ready + shift, "pools": pools, "placement": placement(row),

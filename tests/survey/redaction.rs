@@ -17,7 +17,7 @@ fn names(report: &SurveyReport) -> BTreeSet<String> {
     }
     for workload in &report.workloads {
         names.extend([workload.object.namespace.clone(), workload.object.name.clone()]);
-        for container in &workload.containers {
+        for container in workload.images() {
             names.insert(container.name.clone());
             if !container.image.starts_with("mcr.microsoft.com/") {
                 let repository = container.image.rsplit_once(':').map_or(&*container.image, |(name, _)| name);

@@ -9,7 +9,7 @@ use mullion_engine::model::text::{counted, list_with};
 use mullion_engine::model::windows::Build;
 
 use crate::context::PlanContext;
-use crate::report::{CalendarEntry, PlannedContainer, PoolPart};
+use crate::report::{CalendarEntry, ImageUse, PlannedContainer, PoolPart};
 use crate::scope::MoveScope;
 use crate::workload_move::WorkloadMove;
 use mullion_engine::model::MinorVersion;
@@ -33,7 +33,7 @@ pub(crate) fn deadlines(one: &WorkloadMove, fleet: &Fleet<'_>, context: PlanCont
         .iter()
         .filter(|row| (row.ends || row.deletes) && !row.concerns.is_runtime() && row.concerns.kubelet.is_none());
     let found = rows.filter_map(|row| Some(of_row(row, concerned(row, one, fleet, context)?)));
-    let products = one.report.containers.iter().filter_map(|container| product_end(container, context));
+    let products = one.report.images().filter_map(|(of, image)| product_end(of, image, context));
     let mut all: Vec<Deadline> = found.chain(products).collect();
     // The sort is stable: of equal dates, the rows of dates come first, because they name more than those of images.
     all.sort_by_key(|deadline| deadline.date);
@@ -74,24 +74,29 @@ fn concerned(row: &LifecycleDate, one: &WorkloadMove, fleet: &Fleet<'_>, context
     if !has_provider(pools.clone().find_map(|pool| pool.provider)) {
         return None;
     }
-    let is_concerned = |container: &&PlannedContainer| {
-        let newest = container.builds.iter().filter_map(|build| build.parse::<Build>().ok()).max();
+    let is_concerned = |(_, planned): &(ImageUse, &PlannedContainer)| {
+        let newest = planned.builds.iter().filter_map(|build| build.parse::<Build>().ok()).max();
         image_build.is_none_or(|build| newest == Some(build))
-            && image.as_deref().is_none_or(|start| is_image(&container.image, start))
+            && image.as_deref().is_none_or(|start| is_image(&planned.image, start))
             && (image_build.is_some() || image.is_some())
     };
-    one.report.containers.iter().find(is_concerned).map(|container| format!("Image of container {}", container.name))
+    one.report.images().find(is_concerned).map(|(of, planned)| title(of, planned))
+}
+
+/// `Image of container web`.
+fn title(of: ImageUse, planned: &PlannedContainer) -> String {
+    format!("Image of {} {}", of.name(), planned.name)
 }
 
 /// The end of the product in an image, by the table of published images, which knows copies in other registries too.
-fn product_end(container: &PlannedContainer, context: PlanContext<'_>) -> Option<Deadline> {
-    let row = context.facts.images.row(&ImageRef::parse(&container.image).ok()?)?;
+fn product_end(of: ImageUse, planned: &PlannedContainer, context: PlanContext<'_>) -> Option<Deadline> {
+    let row = context.facts.images.row(&ImageRef::parse(&planned.image).ok()?)?;
     let end = row.support_end.as_ref()?;
     let product = row.product.as_deref().unwrap_or("the product");
     Some(Deadline {
         date: end.date.to_string().parse().ok()?,
         what: format!("Support of the version of {product} in the image ends; use {}", end.instead),
-        concerns: format!("Image of container {}", container.name),
+        concerns: title(of, planned),
         source: row.source.clone(),
         as_of: row.as_of.to_string().parse().ok()?,
     })

@@ -105,10 +105,10 @@ pub fn wanted_images(inventory: &Inventory, context: PlanContext<'_>) -> BTreeSe
     let fleet = &Fleet::new(inventory);
     let scope = &MoveScope::new(fleet, inventory, context);
     let (moves, _) = workload_moves(inventory, fleet, scope, context);
-    let containers = moves.iter().filter(|one| one.moves).flat_map(|one| &one.report.containers);
-    let images = containers.flat_map(|container| {
-        let proposed = container.proposal.iter().map(|proposal| proposal.image.clone());
-        proposed.chain([container.image.clone()])
+    let planned = moves.iter().filter(|one| one.moves).flat_map(|one| one.report.images());
+    let images = planned.flat_map(|(_, planned)| {
+        let proposed = planned.proposal.iter().map(|proposal| proposal.image.clone());
+        proposed.chain([planned.image.clone()])
     });
     images.filter(|image| !inventory.is_image_known(image, context.target)).collect()
 }
@@ -136,11 +136,11 @@ fn workload_moves(
         // Without nodes or pods, the plan does not know what moves.
         let may_move = one.moves || !fleet.known || !scope.pods_known;
         let judged = verdicts::containers(&view, running, inventory, scope, context, may_move);
-        one.report.verdict = verdicts::worst(&judged.containers);
+        one.report.verdict = judged.worst();
+        (one.report.containers, one.report.image_volumes) = (judged.containers, judged.image_volumes);
         if may_move {
-            one.report.risks = uses::risks(&one.uses, &view, &live, &judged.containers, fleet, scope);
+            one.report.risks = uses::risks(&one, &view, &live, fleet, scope);
         }
-        one.report.containers = judged.containers;
         one.gaps = judged.gaps;
         one.demand = demand::demand(&live, owned, &view, inventory);
         let mut deadlines = calendar::deadlines(&one, fleet, context).into_iter();

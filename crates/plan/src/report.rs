@@ -399,10 +399,13 @@ pub struct PlannedWorkload {
     /// Its name.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// The worst verdict of its containers.
+    /// The worst verdict of its containers and image volumes.
     pub verdict: Verdict,
     /// Its containers: init, regular and injected ones.
     pub containers: Vec<PlannedContainer>,
+    /// Its image volumes that a container mounts.
+    #[serde(default)]
+    pub image_volumes: Vec<PlannedContainer>,
     /// The number of pods. Absent if pods were not read.
     pub pods: Option<usize>,
     /// The pools in which its pods are.
@@ -435,7 +438,34 @@ pub struct PlannedWorkload {
     pub deadline: Option<Deadline>,
 }
 
-/// A container in a move.
+impl PlannedWorkload {
+    /// Its containers and image volumes.
+    pub fn images(&self) -> impl Iterator<Item = (ImageUse, &PlannedContainer)> {
+        let containers = self.containers.iter().map(|one| (ImageUse::Container, one));
+        containers.chain(self.image_volumes.iter().map(|one| (ImageUse::Volume, one)))
+    }
+}
+
+/// What a workload uses an image for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageUse {
+    /// A container.
+    Container,
+    /// An image volume.
+    Volume,
+}
+
+impl ImageUse {
+    /// `container` or `volume`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Container => "container",
+            Self::Volume => "volume",
+        }
+    }
+}
+
+/// A container or an image volume in a move.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedContainer {
@@ -449,7 +479,7 @@ pub struct PlannedContainer {
     pub builds: Vec<String>,
     /// Where the builds are known from.
     pub known_from: Knowledge,
-    /// Whether it runs in the new pool.
+    /// Whether the new pool runs it, or mounts it.
     pub verdict: Verdict,
     /// Why.
     pub because: String,

@@ -118,6 +118,7 @@ pub(crate) fn workload(name: &str, pools: &[usize], containers: Vec<PlannedConta
         object: ObjectRef { namespace: "a".into(), kind: "Deployment".into(), name: name.into() },
         verdict: Verdict::Unknown,
         containers,
+        image_volumes: Vec::new(),
         pods: Some(1),
         pools: Vec::new(),
         step: None,

@@ -58,9 +58,9 @@ fn gaps(moves: &[WorkloadMove]) -> Vec<Unknown> {
 fn unanswered(moves: &[WorkloadMove], inventory: &Inventory) -> Vec<Unknown> {
     let mut by_reason: BTreeMap<&str, (Vec<&str>, Vec<ObjectRef>)> = BTreeMap::new();
     for one in moves.iter().filter(|one| one.moves || one.report.move_not_known) {
-        for container in &one.report.containers {
-            let proposed = container.proposal.iter().map(|proposal| proposal.image.as_str());
-            for image in proposed.chain([container.image.as_str()]) {
+        for (_, planned) in one.report.images() {
+            let proposed = planned.proposal.iter().map(|proposal| proposal.image.as_str());
+            for image in proposed.chain([planned.image.as_str()]) {
                 let Some(reason) = inventory.unanswered_images.get(image) else { continue };
                 let (images, objects) = by_reason.entry(reason).or_default();
                 images.push(image);

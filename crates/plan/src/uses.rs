@@ -10,10 +10,11 @@ use mullion_engine::model::pod_view::{Container, Pod};
 use mullion_engine::model::text::list_with;
 use serde_json::Value;
 
-use crate::report::{PlannedContainer, Risk};
+use crate::report::Risk;
 use crate::scope::MoveScope;
+use crate::workload_move::WorkloadMove;
 use mullion_engine::model::MinorVersion;
-use mullion_survey::analysis::{ContainerPlace, Fleet, FleetNode, ViewContainer, WorkloadView};
+use mullion_survey::analysis::{ContainerPlace, Fleet, FleetNode, WorkloadView};
 use mullion_survey::facts::behavior_changes::Use;
 use mullion_survey::inventory::{SERVICE_ACCOUNT, program_names};
 
@@ -81,7 +82,7 @@ impl Uses<'_> {
             if container.os == ImageOs::Linux || container.place == ContainerPlace::Ephemeral {
                 continue;
             }
-            let path = || image_path(view, container);
+            let path = || view.image_path(container);
             let Ok(image) = ImageRef::parse(&container.report.image) else { continue };
             let name = format!("{}:{}", image.repository(), image.tag().unwrap_or_default()).to_ascii_lowercase();
             // HostProcess containers run with the files of the host.
@@ -204,16 +205,6 @@ fn base_of(image: &ImageRef<'_>, name: &str) -> Use {
     }
 }
 
-/// The field of the image of a container.
-fn image_path(view: &WorkloadView<'_>, container: &ViewContainer) -> String {
-    match container.place {
-        ContainerPlace::Object(list, at) => view.path(&format!("spec.{list}[{at}].image")),
-        ContainerPlace::Pods | ContainerPlace::Ephemeral => {
-            format!("spec.containers of its pods, image of container {}", container.report.name)
-        }
-    }
-}
-
 /// `D:`, `D:\`, `Z:/`.
 fn is_drive_root(path: &str) -> bool {
     matches!(path.as_bytes(), [letter, b':'] | [letter, b':', b'\\' | b'/'] if letter.is_ascii_alphabetic())
@@ -221,16 +212,15 @@ fn is_drive_root(path: &str) -> bool {
 
 /// What makes the move delicate.
 pub(crate) fn risks(
-    uses: &BTreeMap<Use, String>,
+    one: &WorkloadMove,
     view: &WorkloadView<'_>,
     live: &Value,
-    containers: &[PlannedContainer],
     fleet: &Fleet<'_>,
     scope: &MoveScope,
 ) -> Vec<Risk> {
     let mut risks = Vec::new();
     let mut add = |name: &str, what: String, path: String| risks.push(Risk { name: name.to_owned(), what, path });
-    for (what, path) in uses {
+    for (what, path) in &one.uses {
         let (name, text) = match what {
             Use::StatefulSet => ("statefulSet", "It is a StatefulSet: its pods move one after the other.".to_owned()),
             Use::PersistentVolume => (
@@ -280,13 +270,13 @@ pub(crate) fn risks(
     if let Some(path) = host_port(view, live) {
         add("hostPort", "It uses a port of the node, so one node runs one of its pods.".to_owned(), path);
     }
-    for container in containers {
-        if let Some(bytes) = container.pull_bytes.filter(|bytes| *bytes >= LARGE_IMAGE) {
-            let gib = bytes >> 30;
+    for (of, planned) in one.report.images() {
+        if let Some(bytes) = planned.pull_bytes.filter(|bytes| *bytes >= LARGE_IMAGE) {
+            let (gib, of, name) = (bytes >> 30, of.name(), &planned.name);
             add(
                 "largeImage",
-                format!("A new node pulls more than {gib} GiB for the container {}.", container.name),
-                format!("image of container {}", container.name),
+                format!("A new node pulls more than {gib} GiB for the {of} {name}."),
+                format!("image of {of} {name}"),
             );
         }
     }

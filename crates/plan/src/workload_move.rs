@@ -95,6 +95,7 @@ impl WorkloadMove {
             object: view.object.clone(),
             verdict: Verdict::Unknown,
             containers: Vec::new(),
+            image_volumes: Vec::new(),
             pods: scope.pods_known.then(|| live.count()),
             pools: names.collect(),
             step: None,

@@ -371,6 +371,7 @@ fn visit(value: &mut Value, parent: &str, each: &mut impl FnMut(Member, &mut Str
                 let member = match key.as_str() {
                     "name" if parent == "pools" => Member::Name("pool".to_owned()),
                     "name" if parent == "containers" => Member::Name("container".to_owned()),
+                    "name" if parent == "imageVolumes" => Member::Name("volume".to_owned()),
                     "name" if !kind.is_empty() => Member::Name(kind.clone()),
                     key if KEPT.contains(&key) => Member::Kept,
                     "findings" if parent == "workloads" => Member::Kept,
@@ -434,6 +435,7 @@ mod tests {
             "namespace": namespace, "kind": "Deployment", "name": name, "os": "windows",
             "because": format!("image {image} indicates windows"),
             "containers": [{"name": "main", "image": image, "builds": ["10.0.20348"], "knownFrom": "name"}],
+            "imageVolumes": [{"name": "fonts", "image": image, "builds": [], "knownFrom": "unknown"}],
             "pods": 1, "ready": 1, "pools": ["win19", "linux"], "managedBy": "Helm release shop-release", "findings": ["SUR201"],
         })
     }
@@ -461,6 +463,8 @@ mod tests {
         assert_eq!(at("/workloads/0/managedBy"), "Helm release release-1");
         assert_eq!(at("/workloads/0/containers/0/name"), "container-1");
         assert_eq!(at("/workloads/0/containers/0/image"), "registry-1/image-1:1.4-deployment-1");
+        assert_eq!(at("/workloads/0/imageVolumes/0/name"), "volume-1");
+        assert_eq!(at("/workloads/0/imageVolumes/0/image"), "registry-1/image-1:1.4-deployment-1");
         assert_eq!(at("/workloads/0/because"), "image registry-1/image-1:1.4-deployment-1 indicates windows");
         assert_eq!(at("/workloads/1/containers/0/image"), "mcr.microsoft.com/windows/web:ltsc2022");
         assert_eq!(at("/workloads/1/because"), "image mcr.microsoft.com/windows/web:ltsc2022 indicates windows");

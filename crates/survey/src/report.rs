@@ -261,6 +261,9 @@ pub struct Workload {
     pub because: String,
     /// Its containers: init, regular and ephemeral, and those that are only in its pods.
     pub containers: Vec<ContainerBuilds>,
+    /// Its image volumes that a container mounts.
+    #[serde(default)]
+    pub image_volumes: Vec<ContainerBuilds>,
     /// The number of pods that have not ended. Absent if pods were not read.
     pub pods: Option<usize>,
     /// The number of them that are ready. Absent if pods were not read.
@@ -276,6 +279,13 @@ pub struct Workload {
     pub findings: Vec<String>,
 }
 
+impl Workload {
+    /// Its containers and image volumes.
+    pub fn images(&self) -> impl Iterator<Item = &ContainerBuilds> {
+        self.containers.iter().chain(&self.image_volumes)
+    }
+}
+
 /// The pods of a workload in one pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -288,7 +298,7 @@ pub struct PodPlacement {
     pub misplaced_pods: usize,
 }
 
-/// A container of a workload.
+/// A container or an image volume of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerBuilds {

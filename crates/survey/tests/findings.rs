@@ -1115,3 +1115,131 @@ fn expected_pools_without_nodes() {
     assert_eq!(found.pools_without_nodes[1].labels, ["agentpool=win22"]);
     assert!(found.unserved.is_empty());
 }
+
+const NANO_2022: &str = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
+
+/// The spec of a pod for Windows with image volumes that its container mounts: name and reference of each.
+fn with_volumes(image: &str, volumes: &[(&str, &str)]) -> Value {
+    let mut spec = windows(image);
+    let mounts = volumes.iter().map(|(name, _)| json!({"name": name, "mountPath": format!("C:\\{name}")}));
+    spec["containers"][0]["volumeMounts"] = mounts.collect();
+    spec["volumes"] =
+        volumes.iter().map(|(name, reference)| json!({"name": name, "image": {"reference": reference}})).collect();
+    spec
+}
+
+/// An image of a volume counts as one of the workload, wherever its runtime does not matter.
+#[test]
+fn image_volumes_are_images_of_a_workload() {
+    let frozen = "mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2022";
+    let mut spec = with_volumes(
+        PRIVATE,
+        &[
+            ("tools", NANO_2022),
+            ("floats", "mcr.microsoft.com/windows/servercore/iis:latest"),
+            ("frozen", frozen),
+            ("data", "r.example/data:1"),
+        ],
+    );
+    let unused = json!({"name": "unused", "image": {"reference": "r.example/unused:1"}});
+    spec["volumes"].as_array_mut().unwrap().insert(0, unused);
+    let report = report(&beside_nodes(vec![workload("Deployment", spec)]), TODAY);
+    let workload = &report.workloads[0];
+    let volumes: Vec<(&str, &str, Vec<String>)> = workload
+        .image_volumes
+        .iter()
+        .map(|volume| (volume.name.as_str(), volume.image.as_str(), volume.builds.clone()))
+        .collect();
+    let build = || vec!["10.0.20348".to_owned()];
+    assert_eq!(
+        volumes,
+        [
+            ("tools", NANO_2022, build()),
+            ("floats", "mcr.microsoft.com/windows/servercore/iis:latest", Vec::new()),
+            ("frozen", frozen, build()),
+            ("data", "r.example/data:1", Vec::new()),
+        ]
+    );
+    assert_eq!(workload.containers.len(), 1);
+    assert_eq!(
+        report.image_builds.iter().map(|group| group.images).collect::<Vec<_>>(),
+        [5],
+        "one of them is Windows by name"
+    );
+    let found = |code: &str| {
+        let of_code = report.findings.iter().filter(|finding| finding.code == code);
+        of_code.map(|finding| finding.path.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(found("SUR303"), ["spec.template.spec.volumes[2].image.reference"]);
+    assert_eq!(found("SUR304"), ["spec.template.spec.volumes[3].image.reference"]);
+    // What concerns a process does not concern a volume.
+    assert!(found("SUR307").is_empty());
+    let unknown =
+        report.unknown.iter().find(|unknown| unknown.what.starts_with("The Windows build of images of these"));
+    assert_eq!(unknown.map(|unknown| unknown.all), Some(1));
+}
+
+/// The kubelet writes the failure of a volume's image into the status of the container that mounts it.
+#[test]
+fn a_message_about_a_volume_does_not_accuse_the_container() {
+    let pull = |image: &str| {
+        format!(
+            "Back-off pulling image \"{image}\": ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack image \"{image}\": no match for platform in manifest: not found"
+        )
+    };
+    let spec = || with_volumes("r.example/web:1", &[("tools", "tools:1"), ("data", "r.example/data:1")]);
+    let remedy = |at: usize| format!("Use an image for the nodes of its pods in spec.volumes[{at}].image.reference.");
+    let general = "Find out what the image is for with: mullion image IMAGE --registry.".to_owned();
+    let cases = [
+        (pull("r.example/web:1"), "The image r.example/web:1 has no entry", general.clone()),
+        // As the container runtime completes it.
+        (pull("docker.io/library/tools:1"), "The image tools:1 of volume tools has no entry", remedy(0)),
+        (pull("r.example/data:1"), "The image r.example/data:1 of volume data has no entry", remedy(1)),
+        // It can be each of the three.
+        ("no match for platform in manifest: not found".to_owned(), "The image has no entry", general.clone()),
+        (pull("r.example/other:1"), "The image r.example/other:1 has no entry", general),
+        (
+            "failed to pull and unpack image \"r.example/data:1\": failed to extract layer sha256:1: hcsshim::ProcessBaseLayer x".to_owned(),
+            "The image r.example/data:1 of volume data is a Linux image, and the node of its pods cannot mount it.",
+            remedy(1),
+        ),
+        (
+            "failed to pull and unpack image \"r.example/data:1\": failed to resolve reference \"r.example/data:1\": r.example/data:1: not found".to_owned(),
+            "The registry has no image r.example/data:1 of volume data.",
+            "Check".to_owned(),
+        ),
+    ];
+    for (message, expected, action) in cases {
+        let report = report(&beside_nodes(vec![waiting(spec(), "ImagePullBackOff", &message)]), TODAY);
+        let found: Vec<&SurveyFinding> =
+            report.findings.iter().filter(|found| found.code.starts_with("SUR2")).collect();
+        assert_eq!(found.len(), 1, "{message}: {:?}", report.findings);
+        assert!(found[0].message.starts_with(expected), "{message}: {}", found[0].message);
+        assert!(found[0].action.starts_with(&action), "{message}: {}", found[0].action);
+    }
+}
+
+/// Volumes in any number, with references of any length.
+#[test]
+fn many_image_volumes_are_listed_in_part() {
+    let names: Vec<String> = (0..5_000).map(|at| format!("v{at}")).collect();
+    let long = format!("r.example/{}:1", "a".repeat(20_000));
+    let volumes: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "r.example/data:1")).collect();
+    let mut spec = with_volumes(PRIVATE, &volumes);
+    spec["volumes"][0]["image"]["reference"] = json!(long);
+    for odd in
+        [json!(7), json!({"name": "v1"}), json!({"name": "v0", "image": 7}), json!({"image": {"reference": "a"}})]
+    {
+        spec["volumes"].as_array_mut().unwrap().push(odd);
+    }
+    let message = "failed to pull and unpack image \"r.example/data:1\": no match for platform in manifest: not found";
+    let report = report(&beside_nodes(vec![waiting(spec, "ErrImagePull", message)]), TODAY);
+    let workload = &report.workloads[0];
+    assert_eq!(workload.image_volumes.len(), 100);
+    assert!(
+        report
+            .findings
+            .iter()
+            .any(|found| found.message.starts_with("The image r.example/data:1 of volume v1 has no entry"))
+    );
+}

@@ -222,21 +222,20 @@ impl MatchedWorkload<'_> {
 
 /// Why nothing is written for a workload: without its image, its pods would move and fail.
 fn refusal(planned: &PlannedWorkload, release: &str, include_guesses: bool) -> Option<String> {
-    let written = |container: &&PlannedContainer| {
-        let image = container.proposal.as_ref().map(|proposal| proposal.image.as_str());
+    let written = |planned_image: &PlannedContainer| {
+        let image = planned_image.proposal.as_ref().map(|proposal| proposal.image.as_str());
         let mut edits = planned.edits.iter().filter(|edit| edit.confidence.is_some());
         image.is_some() && edits.any(|edit| edit.after.as_ref().and_then(|after| after.as_str()) == image)
     };
-    let authored = || planned.containers.iter().filter(|container| container.injected_by.is_none());
-    let mut open = authored().filter(|container| container.verdict != Verdict::RunsAsIs);
-    if let Some(container) = open.find(|container| !written(container)) {
-        let PlannedContainer { name, image, .. } = container;
-        return Some(match container.verdict {
-            Verdict::Unknown => format!("it is unknown whether image {image} of container {name} runs on {release}"),
+    let mut open = planned.images().filter(|(_, one)| one.injected_by.is_none() && one.verdict != Verdict::RunsAsIs);
+    if let Some((of, one)) = open.find(|(_, one)| !written(one)) {
+        let (of, PlannedContainer { name, image, .. }) = (of.name(), one);
+        return Some(match one.verdict {
+            Verdict::Unknown => format!("it is unknown whether image {image} of {of} {name} runs on {release}"),
             _ if planned.object.kind == WorkloadKind::DaemonSet.name() => {
-                format!("image {image} of container {name} must run in the old and in the new pools")
+                format!("image {image} of {of} {name} must run in the old and in the new pools")
             }
-            _ => format!("the image of container {name} must be built for {release} first"),
+            _ => format!("the image of {of} {name} must be built for {release} first"),
         });
     }
     let mut guesses = planned.edits.iter().filter(|edit| edit.confidence == Some(ProposalConfidence::Guess));

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use mullion_engine::model::text::{counted, list_first, thousands, upper_first};
 use mullion_plan::report::{
-    BehaviorChange, CalendarEntry, ConstraintState, FieldEdit, InPlaceChange, InPlaceWorkload, PlanCommand, PlanReport,
-    PlannedContainer, PlannedWorkload, Step, Verdict,
+    BehaviorChange, CalendarEntry, ConstraintState, FieldEdit, ImageUse, InPlaceChange, InPlaceWorkload, PlanCommand,
+    PlanReport, PlannedContainer, PlannedWorkload, Step, Verdict,
 };
 use mullion_survey::Statement;
 use mullion_survey::report::ObjectRef;
@@ -292,72 +292,75 @@ fn step_cell(step: Option<usize>) -> String {
     step.map_or_else(|| "none".to_owned(), |step| step.to_string())
 }
 
-/// The containers of the workloads, which are also those of CSV. There, several values of a cell are separated by spaces; what
-/// is not known is empty.
+/// The containers and image volumes of the workloads, which are also those of CSV. There, several values of a cell are separated
+/// by spaces; what is not known is empty.
 pub(super) fn container_table<'r>(
     report: &'r PlanReport,
     workloads: impl Iterator<Item = &'r PlannedWorkload>,
 ) -> Table<'r> {
-    let rows = workloads.flat_map(|workload| workload.containers.iter().map(move |one| (workload, one)));
+    let rows = workloads.flat_map(|workload| workload.images().map(move |(of, one)| (workload, of, one)));
+    let named =
+        |of: ImageUse, wanted, one: &PlannedContainer| if of == wanted { one.name.clone() } else { String::new() };
     let deadline = |workload: &'r PlannedWorkload| workload.deadline.as_ref();
     let before = report.in_place.iter().flat_map(|change| &change.workloads);
     let before: HashMap<&ObjectRef, &InPlaceWorkload> = before.map(|one| (&one.object, one)).collect();
     let proposal = |one: &'r PlannedContainer| one.proposal.as_ref();
-    TableBuilder::new("worklist", "container", rows)
-        .choice("Namespace", |(workload, _)| Text::plain(&workload.object.namespace))
+    TableBuilder::new("worklist", "image", rows)
+        .choice("Namespace", |(workload, ..)| Text::plain(&workload.object.namespace))
         .in_group()
-        .csv("namespace", |(workload, _)| workload.object.namespace.clone())
-        .text("Workload", |(workload, _)| {
+        .csv("namespace", |(workload, ..)| workload.object.namespace.clone())
+        .text("Workload", |(workload, ..)| {
             Cell::from(object(&workload.object)).soft(place_text(workload, report)).sorted_by(&workload.object.name)
         })
         .head()
-        .csv("kind", |(workload, _)| workload.object.kind.clone())
-        .csv("name", |(workload, _)| workload.object.name.clone())
-        .choice("Owner", |(workload, _)| Text::plain(owner(workload)))
+        .csv("kind", |(workload, ..)| workload.object.kind.clone())
+        .csv("name", |(workload, ..)| workload.object.name.clone())
+        .choice("Owner", |(workload, ..)| Text::plain(owner(workload)))
         .in_group()
-        .choice("Step", |(workload, _)| step_cell(work_step(workload, report)))
-        .csv("step", |(workload, _)| workload.step.map(|step| step.to_string()).unwrap_or_default())
-        .csv("workloadVerdict", |(workload, _)| workload.verdict.name().to_owned())
-        .csv("pods", |(workload, _)| workload.pods.map(|pods| pods.to_string()).unwrap_or_default())
-        .csv("pools", |(workload, _)| workload.pools.join(" "))
-        .csv("managedBy", |(workload, _)| owner(workload).to_owned())
-        .csv("risks", |(workload, _)| {
+        .choice("Step", |(workload, ..)| step_cell(work_step(workload, report)))
+        .csv("step", |(workload, ..)| workload.step.map(|step| step.to_string()).unwrap_or_default())
+        .csv("workloadVerdict", |(workload, ..)| workload.verdict.name().to_owned())
+        .csv("pods", |(workload, ..)| workload.pods.map(|pods| pods.to_string()).unwrap_or_default())
+        .csv("pools", |(workload, ..)| workload.pools.join(" "))
+        .csv("managedBy", |(workload, ..)| owner(workload).to_owned())
+        .csv("risks", |(workload, ..)| {
             workload.risks.iter().map(|risk| risk.name.as_str()).collect::<Vec<_>>().join(" ")
         })
-        .prose("Container, image", |(_, one)| image_cell(one))
-        .csv("container", |(_, one)| one.name.clone())
-        .csv("injectedBy", |(_, one)| one.injected_by.clone().unwrap_or_default())
-        .csv("image", |(_, one)| one.image.clone())
-        .csv("builds", |(_, one)| one.builds.join(" "))
-        .csv("buildsKnownFrom", |(_, one)| known_from(one.known_from).to_owned())
-        .choice("Verdict", |(_, one)| verdict_tag(one.verdict))
-        .csv("verdict", |(_, one)| one.verdict.name().to_owned())
-        .csv("because", |(_, one)| one.because.clone())
-        .wide("Use or build", |(_, one)| proposal_cell(one))
-        .csv("proposedImage", move |(_, one)| proposal(one).map(|proposal| proposal.image.clone()).unwrap_or_default())
-        .csv("confidence", move |(_, one)| {
+        .prose("Container, image", |(_, of, one)| image_cell(of, one))
+        .csv("container", move |(_, of, one)| named(of, ImageUse::Container, one))
+        .csv("injectedBy", |(.., one)| one.injected_by.clone().unwrap_or_default())
+        .csv("image", |(.., one)| one.image.clone())
+        .csv("builds", |(.., one)| one.builds.join(" "))
+        .csv("buildsKnownFrom", |(.., one)| known_from(one.known_from).to_owned())
+        .choice("Verdict", |(.., one)| verdict_tag(one.verdict))
+        .csv("verdict", |(.., one)| one.verdict.name().to_owned())
+        .csv("because", |(.., one)| one.because.clone())
+        .wide("Use or build", |(.., one)| proposal_cell(one))
+        .csv("proposedImage", move |(.., one)| proposal(one).map(|proposal| proposal.image.clone()).unwrap_or_default())
+        .csv("confidence", move |(.., one)| {
             proposal(one).map(|proposal| confidence_word(proposal.confidence)).unwrap_or_default().to_owned()
         })
-        .csv("productChange", move |(_, one)| {
+        .csv("productChange", move |(.., one)| {
             proposal(one).map(|proposal| proposal.product.clone()).unwrap_or_default()
         })
-        .csv("otherRepository", move |(_, one)| {
+        .csv("otherRepository", move |(.., one)| {
             proposal(one).map(|proposal| proposal.other_repository.to_string()).unwrap_or_default()
         })
-        .csv("fromLine", |(_, one)| one.from_line.clone().unwrap_or_default())
-        .wide("Why", |(workload, one)| why_cell(workload, one))
-        .csv("notes", |(_, one)| one.notes.join(" "))
-        .csv("findOut", |(_, one)| one.find_out.clone())
-        .csv("pullBytes", |(_, one)| one.pull_bytes.map(|bytes| bytes.to_string()).unwrap_or_default())
-        .csv("date", move |(workload, _)| deadline(workload).map(|one| one.date.to_string()).unwrap_or_default())
-        .csv("dateWhat", move |(workload, _)| deadline(workload).map(|one| one.what.clone()).unwrap_or_default())
-        .csv("dateSource", move |(workload, _)| deadline(workload).map(|one| one.source.clone()).unwrap_or_default())
-        .csv("dateAsOf", move |(workload, _)| deadline(workload).map(|one| one.as_of.to_string()).unwrap_or_default())
-        .csv("beforeInPlace", move |(workload, _)| {
+        .csv("fromLine", |(.., one)| one.from_line.clone().unwrap_or_default())
+        .wide("Why", |(workload, _, one)| why_cell(workload, one))
+        .csv("notes", |(.., one)| one.notes.join(" "))
+        .csv("findOut", |(.., one)| one.find_out.clone())
+        .csv("pullBytes", |(.., one)| one.pull_bytes.map(|bytes| bytes.to_string()).unwrap_or_default())
+        .csv("date", move |(workload, ..)| deadline(workload).map(|one| one.date.to_string()).unwrap_or_default())
+        .csv("dateWhat", move |(workload, ..)| deadline(workload).map(|one| one.what.clone()).unwrap_or_default())
+        .csv("dateSource", move |(workload, ..)| deadline(workload).map(|one| one.source.clone()).unwrap_or_default())
+        .csv("dateAsOf", move |(workload, ..)| deadline(workload).map(|one| one.as_of.to_string()).unwrap_or_default())
+        .csv("beforeInPlace", move |(workload, ..)| {
             before.get(&workload.object).copied().map(before_in_place).unwrap_or_default()
         })
-        .grouped(false, |(workload, _)| Text::plain(owner_text(workload)))
-        .details(|(workload, _)| !has_work(workload, report))
+        .csv("volume", move |(_, of, one)| named(of, ImageUse::Volume, one))
+        .grouped(false, |(workload, ..)| Text::plain(owner_text(workload)))
+        .details(|(workload, ..)| !has_work(workload, report))
         .filtered()
         .at_most(5_000, 3_200_000)
         .rest("`mullion plan -o csv` writes all of them.")
@@ -371,11 +374,14 @@ fn before_in_place(workload: &InPlaceWorkload) -> String {
     images.into_iter().chain(placement).collect::<Vec<_>>().join(" ")
 }
 
-fn image_cell(container: &PlannedContainer) -> Cell {
-    let by = container.injected_by.as_ref().map(|by| format!(", injected by {by}")).unwrap_or_default();
-    let container_name = Text::from(name(&container.name)).and(Text::plain(by));
-    let cell = Cell::default().labeled("Container", container_name).labeled("Image", code(&container.image));
-    cell.soft(builds_text(container))
+fn image_cell(of: ImageUse, planned: &PlannedContainer) -> Cell {
+    let by = planned.injected_by.as_ref().map(|by| format!(", injected by {by}")).unwrap_or_default();
+    let label = match of {
+        ImageUse::Container => "Container",
+        ImageUse::Volume => "Volume",
+    };
+    let cell = Cell::default().labeled(label, Text::from(name(&planned.name)).and(Text::plain(by)));
+    cell.labeled("Image", code(&planned.image)).soft(builds_text(planned))
 }
 
 fn proposal_cell(container: &PlannedContainer) -> Cell {

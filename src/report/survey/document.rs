@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use mullion_engine::model::text::{counted, list, upper_first};
-use mullion_survey::report::{Deadline, NodePool, RuleCount, Severity, SurveyReport, Workload};
+use mullion_survey::report::{ContainerBuilds, Deadline, NodePool, RuleCount, Severity, SurveyReport, Workload};
 use mullion_survey::{Comparison, ListEvidence, Statement, SurveyCounts};
 
 use crate::report::document::{
@@ -379,10 +379,8 @@ pub(super) fn workload_table<'r>(report: &'r SurveyReport, workloads: Vec<&'r Wo
         .text("Images, and their builds", image_text)
         .in_details()
         .csv("images", |workload| joined(images(workload)))
-        .csv("builds", |workload| {
-            joined(workload.containers.iter().flat_map(|one| one.builds.iter().map(String::as_str)))
-        })
-        .csv("buildsKnownFrom", |workload| joined(workload.containers.iter().map(|one| known_from(one.known_from))))
+        .csv("builds", |workload| joined(workload.images().flat_map(|one| one.builds.iter().map(String::as_str))))
+        .csv("buildsKnownFrom", |workload| joined(workload.images().map(|one| known_from(one.known_from))))
         .number("Pods", |workload| pods_text(workload.pods))
         .csv("pods", move |workload| pods(workload.pods))
         .number("Ready", |workload| at_least(workload.ready, workload.pods))
@@ -407,12 +405,14 @@ fn joined<'v>(values: impl IntoIterator<Item = &'v str>) -> String {
 
 fn image_text(workload: &Workload) -> Text {
     let text = |image: &str| {
-        let container = workload.containers.iter().find(|container| container.image == image);
-        let known = container.filter(|container| !container.builds.is_empty()).map(|container| {
-            let builds = list(container.builds.iter().map(|build| build.trim_start_matches("10.0.")));
-            format!(" {builds} ({})", known_from_text(container.known_from))
+        let is_it = |one: &&ContainerBuilds| one.image == image;
+        let known = workload.images().find(is_it).filter(|one| !one.builds.is_empty()).map(|one| {
+            let builds = list(one.builds.iter().map(|build| build.trim_start_matches("10.0.")));
+            format!(" {builds} ({})", known_from_text(one.known_from))
         });
-        Text::from(code(image)).and(Text::plain(known.unwrap_or_default()))
+        let volume =
+            workload.image_volumes.iter().find(is_it).map(|volume| Text::from(" in volume ").and(name(&volume.name)));
+        Text::from(code(image)).and(Text::plain(known.unwrap_or_default())).and(volume.unwrap_or_default())
     };
     Text::list(images(workload).into_iter().map(text))
 }

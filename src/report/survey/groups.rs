@@ -115,7 +115,7 @@ fn on_nodes(what: &str, nodes: usize, pool: &NodePool) -> Text {
 
 /// The images of a workload, each once.
 pub(super) fn images(workload: &Workload) -> BTreeSet<&str> {
-    workload.containers.iter().map(|container| container.image.as_str()).collect()
+    workload.images().map(|one| one.image.as_str()).collect()
 }
 
 /// The builds that run every container of a workload, by build; none if one of them is unknown.

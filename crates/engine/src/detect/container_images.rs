@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::detect::image_names::{ImageSource, from_name};
 use crate::model::cluster::ClusterSnapshot;
 use crate::model::image::{ImageOs, ImageRef, KnownImages, Platforms};
-use crate::model::pod_view::{Container, Pod};
+use crate::model::pod_view::{Container, ImageVolume, Pod};
 use crate::model::settings::{ImagePatterns, PatternOs, Settings};
 use crate::model::windows::Build;
 use crate::model::{Evidence, EvidenceOs, EvidenceSource, Os};
@@ -78,7 +78,10 @@ pub(crate) fn volume_images_of<'a>(
 ) -> Vec<VolumeImage<'a>> {
     let platforms = |image: &str| report.and_then(|report| report.get(image)).or_else(|| snapshot.images.get(image));
     let facts = |image| image_facts(image, &settings.images, platforms(image));
-    pod.image_volumes().into_iter().map(|(index, image)| VolumeImage { index, image, facts: facts(image) }).collect()
+    let volumes = pod.image_volumes().into_iter();
+    volumes
+        .map(|ImageVolume { index, reference: image, .. }| VolumeImage { index, image, facts: facts(image) })
+        .collect()
 }
 
 /// The facts about an image from policy patterns, the registry and its name: the first source that gives an operating

@@ -18,7 +18,7 @@ mod scope;
 mod windows_hints;
 
 pub(crate) use author_fields::read_os_annotation;
-pub(crate) use container_images::{ContainerImage, images_of, volume_images_of};
+pub(crate) use container_images::{ContainerImage, VolumeImage, images_of, volume_images_of};
 pub use container_images::{ImageFacts, image_facts};
 pub(crate) use decide::decide;
 pub use explicitly_linux::is_explicitly_linux;

@@ -130,6 +130,7 @@ impl DaemonSetUpdate<'_> {
         can_exclude(&self.new, builds.len()).then(|| build_exclusion(&builds))
     }
 
+    /// Whether its containers have the same images. Those of volumes exclude no build, so they may change.
     fn has_same_images(&self) -> bool {
         let images = |pod: &Pod<'_>| -> BTreeSet<String> {
             pod.containers().filter_map(|container| container.image().map(str::to_owned)).collect()

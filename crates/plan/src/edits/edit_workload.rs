@@ -14,7 +14,7 @@ use crate::edits::runtime_class::{ClassChange, class_change};
 use crate::edits::strategic_patch::{object_patch, spec_patch};
 use crate::edits::words::in_words;
 use crate::needs::ClusterNeed;
-use crate::report::{FieldEdit, Manager, ProposalConfidence, Verdict};
+use crate::report::{FieldEdit, ImageUse, Manager, ProposalConfidence, Verdict};
 use crate::scope::{MoveScope, NewPool};
 use crate::workload_move::WorkloadMove;
 use mullion_survey::analysis::WorkloadView;
@@ -23,14 +23,16 @@ use mullion_survey::inventory::Inventory;
 /// What to write in place of an image that is still to be built or found.
 const NEW_IMAGE: &str = "NEW-IMAGE";
 
-/// The lists of containers whose images are edited.
-const LISTS: [&str; 2] = ["initContainers", "containers"];
+/// The lists whose images are edited.
+const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
+const VOLUMES: [&str; 1] = ["volumes"];
 
 /// The annotation of the pod that stands for a static pod of a node.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// A container whose image is still to be built or found.
+/// A container or an image volume whose image is still to be built or found.
 struct OpenImage {
+    of: ImageUse,
     name: String,
     /// Below the spec.
     pointer: String,
@@ -133,24 +135,35 @@ pub(crate) fn edit(
     context.report(one, &change);
 }
 
-/// Sets the proposed images, and returns the containers whose image is still to be built or found.
+impl OpenImage {
+    /// `container web`, `volume tools`.
+    fn title(&self) -> String {
+        format!("{} {}", self.of.name(), self.name)
+    }
+}
+
+/// Sets the proposed images, and returns those that are still to be built or found.
 fn edit_images(one: &WorkloadMove, spec: &mut PodSpec<'_>, reach: Reach) -> Vec<OpenImage> {
     let mut open = Vec::new();
-    let authored = one.report.containers.iter().filter(|container| container.injected_by.is_none());
-    for container in authored.filter(|container| container.verdict != Verdict::RunsAsIs) {
-        let is_it = |item: &Value| item.get("name").and_then(Value::as_str) == Some(&container.name);
-        let found = LISTS.iter().find_map(|list| {
+    let authored = one.report.images().filter(|(_, image)| image.injected_by.is_none());
+    for (of, image) in authored.filter(|(_, image)| image.verdict != Verdict::RunsAsIs) {
+        let is_it = |item: &Value| item.get("name").and_then(Value::as_str) == Some(&image.name);
+        let (lists, field) = match of {
+            ImageUse::Container => (&CONTAINERS[..], "image"),
+            ImageUse::Volume => (&VOLUMES[..], "image/reference"),
+        };
+        let found = lists.iter().find_map(|list| {
             let at = spec.before.get(list)?.as_array()?.iter().position(is_it)?;
-            Some(format!("/{list}/{at}/image"))
+            Some(format!("/{list}/{at}/{field}"))
         });
         let Some(pointer) = found else { continue };
-        match &container.proposal {
+        match &image.proposal {
             // The image of a DaemonSet must run in the old pools as well.
             Some(proposal) if reach == Reach::NewPool => {
-                let why = &container.because;
+                let why = &image.because;
                 spec.set_image(&pointer, Some(proposal.image.as_str().into()), why, Some(proposal.confidence));
             }
-            _ => open.push(OpenImage { name: container.name.clone(), pointer, verdict: container.verdict }),
+            _ => open.push(OpenImage { of, name: image.name.clone(), pointer, verdict: image.verdict }),
         }
     }
     open
@@ -208,7 +221,7 @@ impl EditContext<'_> {
             return;
         }
         if is_daemon_set && !change.open.is_empty() {
-            let images: Vec<String> = change.open.iter().map(|open| format!("container {}", open.name)).collect();
+            let images: Vec<String> = change.open.iter().map(OpenImage::title).collect();
             report.instead =
                 self.second_daemon_set(&format!("the image of {} is not known to run on both", list(images)));
         }
@@ -217,7 +230,7 @@ impl EditContext<'_> {
 
     /// How the change is made without a patch; `None` if there is a patch.
     fn instead(self, change: &Change<'_>) -> Option<String> {
-        let open: Vec<&str> = change.open.iter().map(|open| open.name.as_str()).collect();
+        let open: Vec<String> = change.open.iter().map(OpenImage::title).collect();
         let words = in_words(&change.spec.edits, &open, &format!("one that is built for {}", self.images_for()));
         let words = [vec![format!("{words}.")], guesses(&change.spec.edits)].concat().join(" ");
         if let Some(manager) = &self.view.managed_by {
@@ -282,14 +295,11 @@ impl EditContext<'_> {
     fn note(self, change: &Change<'_>) -> String {
         let mut notes = Vec::new();
         if !change.open.is_empty() {
-            let names: Vec<&str> = change.open.iter().map(|open| open.name.as_str()).collect();
-            notes.push(format!(
-                "Replace {NEW_IMAGE} with the image of container {} that is built for {}.",
-                list_with(&names, "and"),
-                self.images_for()
-            ));
+            let titles = list_with(change.open.iter().map(OpenImage::title), "and");
+            let releases = self.images_for();
+            notes.push(format!("Replace {NEW_IMAGE} with the image of {titles} that is built for {releases}."));
             if change.open.iter().any(|open| open.verdict == Verdict::Unknown) {
-                notes.push("If the present image of a container runs there, write that image again.".to_owned());
+                notes.push("If a present image runs there, write that image again.".to_owned());
             }
         }
         notes.extend(guesses(&change.spec.edits));
@@ -315,11 +325,12 @@ impl EditContext<'_> {
     fn why_open(self, open: &OpenImage) -> String {
         match open.verdict {
             Verdict::Unknown => format!(
-                "Whether the image of container {} runs on {} is not known: keep it if it does.",
-                open.name, self.scope.release
+                "Whether the image of {} runs on {} is not known: keep it if it does.",
+                open.title(),
+                self.scope.release
             ),
             Verdict::RunsAsIs | Verdict::AnotherTag | Verdict::Rebuild => {
-                format!("The image of container {} is still to be built or found.", open.name)
+                format!("The image of {} is still to be built or found.", open.title())
             }
         }
     }

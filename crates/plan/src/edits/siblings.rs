@@ -70,8 +70,8 @@ fn is_there(one: &WorkloadMove, scope: &MoveScope) -> bool {
 
 /// The repositories of the images that its author wrote.
 fn repositories(one: &WorkloadMove) -> BTreeSet<String> {
-    let authored = one.report.containers.iter().filter(|container| container.injected_by.is_none());
-    authored.filter_map(|container| Some(ImageRef::parse(&container.image).ok()?.repository().to_owned())).collect()
+    let authored = one.report.images().filter(|(_, image)| image.injected_by.is_none());
+    authored.filter_map(|(_, image)| Some(ImageRef::parse(&image.image).ok()?.repository().to_owned())).collect()
 }
 
 fn stay(one: &mut WorkloadMove, other: &str) {
@@ -79,11 +79,11 @@ fn stay(one: &mut WorkloadMove, other: &str) {
     one.report.instead = format!(
         "Leave it in the old pools: {other} has images of the same repository and runs in the new pool. Delete it{whence} when the old nodes are gone."
     );
-    for container in &mut one.report.containers {
-        container.proposal = None;
-        container.find_out.clear();
-        container.notes.clear();
-        "It stays in the old pools until they are gone.".clone_into(&mut container.because);
+    for image in one.report.containers.iter_mut().chain(&mut one.report.image_volumes) {
+        image.proposal = None;
+        image.find_out.clear();
+        image.notes.clear();
+        "It stays in the old pools until they are gone.".clone_into(&mut image.because);
     }
     one.gaps.clear();
     one.report.edits.clear();

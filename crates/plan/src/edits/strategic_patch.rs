@@ -1,5 +1,5 @@
 //! Strategic merge patches between two specs of pods, by the merge rules of `k8s.io/api/core/v1` (`PodSpec`): `nodeSelector` and
-//! `affinity` are merged as maps, containers by name; tolerations and node selector terms are replaced as a whole.
+//! `affinity` are merged as maps, containers and volumes by name; tolerations and node selector terms are replaced as a whole.
 
 use serde_json::{Map, Value, json};
 
@@ -23,7 +23,7 @@ pub(super) fn spec_patch(before: &Value, after: &Value, held: bool) -> Map<Strin
     if !same(RUNTIME_CLASS) {
         patch.insert("runtimeClassName".to_owned(), after.pointer(RUNTIME_CLASS).cloned().unwrap_or_default());
     }
-    for list in ["initContainers", "containers"] {
+    for list in ["initContainers", "containers", "volumes"] {
         let images = changed_images(before.get(list), after.get(list));
         if !images.is_empty() {
             patch.insert(list.to_owned(), images.into());
@@ -66,9 +66,14 @@ fn affinity_patch(after: &Value) -> Value {
     }
 }
 
+/// The images of a list with their names. That of a volume is an object: what it has besides the reference stays.
 fn changed_images(before: Option<&Value>, after: Option<&Value>) -> Vec<Value> {
     let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
     let (before, after) = (list(before), list(after));
     let pairs = before.iter().zip(&after).filter(|(before, after)| before.get("image") != after.get("image"));
-    pairs.map(|(_, after)| json!({"name": after.get("name"), "image": after.get("image")})).collect()
+    let image = |item: &Value| match item.pointer("/image/reference") {
+        Some(reference) => json!({ "reference": reference }),
+        None => item.get("image").cloned().unwrap_or_default(),
+    };
+    pairs.map(|(_, after)| json!({"name": after.get("name"), "image": image(after)})).collect()
 }

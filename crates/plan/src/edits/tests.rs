@@ -441,10 +441,9 @@ fn the_commands_of_a_deployment() {
 
 #[test]
 fn an_image_that_is_to_be_built_is_left_open() {
-    for (verdict, also) in [
-        (Verdict::Rebuild, ""),
-        (Verdict::Unknown, " If the present image of a container runs there, write that image again."),
-    ] {
+    for (verdict, also) in
+        [(Verdict::Rebuild, ""), (Verdict::Unknown, " If a present image runs there, write that image again.")]
+    {
         let spec = spec(json!({}));
         let found =
             edited(&placed("Deployment", &spec), "Deployment", vec![container("web", verdict, None)]).one.report;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::report::FieldEdit;
 
 /// `set a to b, remove c and add d to e`.
-pub(super) fn in_words(edits: &[FieldEdit], open: &[&str], images: &str) -> String {
+pub(super) fn in_words(edits: &[FieldEdit], open: &[String], images: &str) -> String {
     let edit = |edit: &FieldEdit| match (&edit.before, &edit.after) {
         (_, None) => format!("remove {}", edit.path),
         (None, Some(after)) if edit.path.ends_with(']') && after.is_object() => {
@@ -15,7 +15,7 @@ pub(super) fn in_words(edits: &[FieldEdit], open: &[&str], images: &str) -> Stri
         }
         (_, Some(after)) => format!("set {} to {}", edit.path, shown(after)),
     };
-    let open = open.iter().map(|name| format!("set the image of container {name} to {images}"));
+    let open = open.iter().map(|name| format!("set the image of {name} to {images}"));
     list_with(edits.iter().map(edit).chain(open), "and")
 }
 

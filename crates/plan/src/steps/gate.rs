@@ -131,10 +131,10 @@ fn injected(moves: &[WorkloadMove]) -> Vec<String> {
     let mut injectors: BTreeMap<&str, (Verdict, usize)> = BTreeMap::new();
     for one in moves.iter().filter(|one| one.moves) {
         let mut of_workload: BTreeMap<&str, Verdict> = BTreeMap::new();
-        for container in &one.report.containers {
-            let Some(injector) = container.injected_by.as_deref() else { continue };
-            let worst = of_workload.entry(injector).or_insert(container.verdict);
-            *worst = container.verdict.max(*worst);
+        for (_, planned) in one.report.images() {
+            let Some(injector) = planned.injected_by.as_deref() else { continue };
+            let worst = of_workload.entry(injector).or_insert(planned.verdict);
+            *worst = planned.verdict.max(*worst);
         }
         for (injector, verdict) in of_workload {
             let (worst, workloads) = injectors.entry(injector).or_insert((verdict, 0));
@@ -145,7 +145,7 @@ fn injected(moves: &[WorkloadMove]) -> Vec<String> {
     let sentence = |(injector, (verdict, workloads)): (&str, (Verdict, usize))| {
         let then = if verdict == Verdict::RunsAsIs { "" } else { ": update the injector before these workloads move" };
         let workloads = counted(workloads, "workload");
-        format!("Containers that {injector} adds to {workloads} {}{then}.", says(verdict, 2))
+        format!("Images that {injector} adds to {workloads} {}{then}.", says(verdict, 2))
     };
     injectors.into_iter().take(MAX_NAMES).map(sentence).collect()
 }
@@ -244,8 +244,8 @@ mod tests {
         assert_eq!(
             injected(&moves),
             [
-                "Containers that Dapr adds to 2 workloads need a rebuild: update the injector before these workloads move.",
-                "Containers that a webhook adds to 1 workload run as they are.",
+                "Images that Dapr adds to 2 workloads need a rebuild: update the injector before these workloads move.",
+                "Images that a webhook adds to 1 workload run as they are.",
             ]
         );
     }

@@ -95,9 +95,9 @@ fn one_wave(mut step: Step, why: &str, own: &[&WorkloadMove], rooms: &NodeRooms<
 fn pull_bytes(own: &[&WorkloadMove]) -> Option<u64> {
     let mut images = HashSet::new();
     let mut all = 0_u64;
-    for container in own.iter().flat_map(|one| &one.report.containers) {
-        let image = container.proposal.as_ref().map_or(&container.image, |proposal| &proposal.image);
-        let bytes = container.pull_bytes?;
+    for (_, planned) in own.iter().flat_map(|one| one.report.images()) {
+        let image = planned.proposal.as_ref().map_or(&planned.image, |proposal| &proposal.image);
+        let bytes = planned.pull_bytes?;
         if images.insert(image) {
             all = all.saturating_add(bytes);
         }

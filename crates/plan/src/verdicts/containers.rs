@@ -1,4 +1,4 @@
-//! The containers of a workload with their verdicts.
+//! The containers and image volumes of a workload with their verdicts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,16 +16,17 @@ use crate::verdicts::evidence::{ImageEvidence, Isolation, runtime_class};
 use crate::verdicts::gap::Gap;
 use crate::verdicts::judge::{ImageJudge, ImageVerdict};
 use mullion_survey::analysis::{ContainerPlace, RunningImages, ViewContainer, WorkloadView};
-use mullion_survey::inventory::Inventory;
+use mullion_survey::inventory::{Inventory, PodShape};
 
-/// The containers of a workload with their verdicts, and what is not known of their images.
+/// The containers and image volumes of a workload with their verdicts, and what is not known of their images.
 pub(crate) struct JudgedContainers {
     pub(crate) containers: Vec<PlannedContainer>,
+    pub(crate) image_volumes: Vec<PlannedContainer>,
     pub(crate) gaps: BTreeSet<Gap>,
 }
 
-/// Judges the init, regular and injected containers of a workload. `moves`: whether it may move, so that what its new nodes need
-/// is worth a note.
+/// Judges the init, regular and injected containers of a workload, and its image volumes. `moves`: whether it may move, so
+/// that what its new nodes need is worth a note.
 pub(crate) fn containers(
     view: &WorkloadView<'_>,
     running: &RunningImages,
@@ -36,8 +37,8 @@ pub(crate) fn containers(
 ) -> JudgedContainers {
     let isolation = Isolation::of(view, inventory);
     let judge = ImageJudge { inventory, running, scope, context };
-    let in_pods = images_in_pods(view);
-    let mut judged = JudgedContainers { containers: Vec::new(), gaps: BTreeSet::new() };
+    let in_pods = images_in_pods(view, |shape| shape.containers.iter().map(|one| (&*one.name, &*one.image)));
+    let mut judged = JudgedContainers { containers: Vec::new(), image_volumes: Vec::new(), gaps: BTreeSet::new() };
     if isolation == Isolation::UnreadRuntimeClass {
         judged.gaps.insert(Gap::UnreadRuntimeClass);
     }
@@ -53,11 +54,7 @@ pub(crate) fn containers(
         };
         let mut verdict = judge_image(image);
         if container.place != ContainerPlace::Pods {
-            for (other, pods) in in_pods.get(container.report.name.as_str()).into_iter().flatten() {
-                if other != image {
-                    add_other_image(&mut verdict, other, *pods, judge_image(other));
-                }
-            }
+            add_other_images(&mut verdict, container, &in_pods, judge_image);
         }
         if let Some(platforms) = inventory.snapshot.images.get(image).filter(|_| isolation == Isolation::Process) {
             verdict.notes.extend(mismatch(platforms, view, inventory));
@@ -69,23 +66,58 @@ pub(crate) fn containers(
         judged.gaps.extend(verdict.gap);
         judged.containers.push(planned(container, verdict, injected_by.as_ref(), inventory, scope.target));
     }
+    let in_pods = images_in_pods(view, |shape| shape.image_volumes.iter().map(|one| (&*one.name, &*one.image)));
+    for volume in &view.image_volumes {
+        let judge_image =
+            |image: &str| judge.judge(&ImageEvidence::new(image, view, running, inventory, Isolation::Volume));
+        let mut verdict = judge_image(&volume.report.image);
+        let injected_by = InjectedBy::of(volume, view);
+        if injected_by.is_none() {
+            add_other_images(&mut verdict, volume, &in_pods, judge_image);
+        }
+        judged.gaps.extend(verdict.gap);
+        judged.image_volumes.push(planned(volume, verdict, injected_by.as_ref(), inventory, scope.target));
+    }
     judged
 }
 
-/// The worst verdict.
-pub(crate) fn worst(containers: &[PlannedContainer]) -> Verdict {
-    containers.iter().map(|container| container.verdict).max().unwrap_or(Verdict::Unknown)
+impl JudgedContainers {
+    /// The worst verdict.
+    pub(crate) fn worst(&self) -> Verdict {
+        let all = self.containers.iter().chain(&self.image_volumes);
+        all.map(|image| image.verdict).max().unwrap_or(Verdict::Unknown)
+    }
 }
 
-/// The images of its pods by container, with the number of pods: those of all revisions that have pods.
-fn images_in_pods<'v>(view: &'v WorkloadView<'_>) -> HashMap<&'v str, BTreeMap<&'v str, usize>> {
-    let mut images: HashMap<&str, BTreeMap<&str, usize>> = HashMap::new();
+/// Images by the name of their container or volume, with the number of pods: those of all revisions that have pods.
+type ImagesInPods<'v> = HashMap<&'v str, BTreeMap<&'v str, usize>>;
+
+/// The images of its pods. `images`: names and images of a shape.
+fn images_in_pods<'v, I: Iterator<Item = (&'v str, &'v str)>>(
+    view: &'v WorkloadView<'_>,
+    images: impl Fn(&'v PodShape) -> I,
+) -> ImagesInPods<'v> {
+    let mut found = ImagesInPods::new();
     for pod in view.pods.iter().filter(|pod| !pod.ended) {
-        for container in &pod.shape.containers {
-            *images.entry(&container.name).or_default().entry(&container.image).or_default() += 1;
+        for (name, image) in images(&pod.shape) {
+            *found.entry(name).or_default().entry(image).or_default() += 1;
         }
     }
-    images
+    found
+}
+
+/// Adds what pods of other revisions have in its place.
+fn add_other_images(
+    verdict: &mut ImageVerdict,
+    own: &ViewContainer,
+    in_pods: &ImagesInPods<'_>,
+    judge: impl Fn(&str) -> ImageVerdict,
+) {
+    for (other, pods) in in_pods.get(own.report.name.as_str()).into_iter().flatten() {
+        if *other != own.report.image {
+            add_other_image(verdict, other, *pods, judge(other));
+        }
+    }
 }
 
 /// Pods of another revision start again with their own image, so a worse verdict of that counts.
@@ -121,11 +153,11 @@ fn add_class(verdict: &mut ImageVerdict, view: &WorkloadView<'_>, isolation: Iso
         Isolation::HostProcess => verdict.notes.push(
             "HostProcess containers run on the host itself: test this one on the new release.".to_owned(),
         ),
-        Isolation::Process => {}
+        Isolation::Process | Isolation::Volume => {}
     }
 }
 
-/// What added a container that the author did not write.
+/// What added a container or a volume that the author did not write.
 enum InjectedBy {
     Known(&'static Injector),
     /// A webhook without a row in the table of injectors.
@@ -139,7 +171,8 @@ impl InjectedBy {
             ContainerPlace::Pods => Some(injector().unwrap_or(Self::Webhook)),
             // A pod stands for its owner, or nothing else was read: webhooks add containers to it too.
             ContainerPlace::Object(..) if view.kind == WorkloadKind::Pod => injector(),
-            ContainerPlace::Object(..) | ContainerPlace::Ephemeral => None,
+            ContainerPlace::VolumeOfPods => Some(Self::Webhook),
+            ContainerPlace::Object(..) | ContainerPlace::Ephemeral | ContainerPlace::Volume(_) => None,
         }
     }
 
@@ -166,7 +199,8 @@ fn planned(
     let ImageVerdict { verdict, because, proposal, from_line, mut notes, find_out, builds, known_from, .. } = verdict;
     if let Some(injector) = injected_by.filter(|_| verdict != Verdict::RunsAsIs) {
         let name = upper_first(injector.name());
-        notes.push(format!("{name} adds this container to the pods: its image is set there, not in the workload."));
+        let what = if container.place == ContainerPlace::VolumeOfPods { "volume" } else { "container" };
+        notes.push(format!("{name} adds this {what} to the pods: its image is set there, not in the workload."));
     }
     let pulled = proposal.as_ref().map_or(container.report.image.as_str(), |proposal| proposal.image.as_str());
     PlannedContainer {

@@ -1,4 +1,4 @@
-//! What is known of the image of a container.
+//! What is known of the image of a container or a volume.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use mullion_survey::analysis::{RunningImages, ViewImage, WorkloadView};
 use mullion_survey::inventory::Inventory;
 use mullion_survey::report::Knowledge;
 
-/// What is known of the image of a container.
+/// What is known of the image of a container or a volume.
 pub(super) struct ImageEvidence<'a> {
     /// As the workload writes it.
     pub(super) image: &'a str,
@@ -20,7 +20,7 @@ pub(super) struct ImageEvidence<'a> {
     pub(super) known_from: Knowledge,
     pub(super) platforms: Option<Arc<Platforms>>,
     /// The hosts on which containers with the image ran: with process isolation those whose build limits the image, otherwise
-    /// all that pulled it.
+    /// all that pulled it; of a volume those that pulled or mounted it.
     pub(super) hosts: BTreeSet<Build>,
     pub(super) isolation: Isolation,
     pub(super) has_pods: bool,
@@ -37,6 +37,9 @@ pub(super) enum Isolation {
     VirtualMachine,
     /// By process or virtual machine: the RuntimeClass was not read.
     UnreadRuntimeClass,
+    /// The image of a volume, which runs nothing. However the containers are isolated, the node pulls the image by its own
+    /// build (containerd `internal/cri/server/container_image_mount.go`).
+    Volume,
 }
 
 impl Isolation {
@@ -74,6 +77,7 @@ impl<'a> ImageEvidence<'a> {
             Isolation::HostProcess | Isolation::VirtualMachine | Isolation::UnreadRuntimeClass => {
                 running.pulled_on(image).collect()
             }
+            Isolation::Volume => running.pulled_on(image).chain(running.mounted_on(image)).collect(),
         };
         let has_pods = view.pods.iter().any(|pod| !pod.ended);
         Self { image, os, builds, known_from, platforms, hosts, isolation, has_pods }

@@ -113,8 +113,9 @@ impl ImageJudge<'_> {
 
     fn decide(&self, image: &ImageRef<'_>, evidence: &ImageEvidence<'_>, builds: &KnownBuilds<'_>) -> ImageVerdict {
         if evidence.os == ImageOs::Linux && evidence.hosts.is_empty() {
-            let because = "Its image is for Linux: no Windows node runs it, in the present pools neither.";
-            return ImageVerdict::new(Verdict::Rebuild, because.to_owned());
+            let uses = if evidence.isolation == Isolation::Volume { "mounts" } else { "runs" };
+            let because = format!("Its image is for Linux: no Windows node {uses} it, in the present pools neither.");
+            return ImageVerdict::new(Verdict::Rebuild, because);
         }
         // A registry that was read is newer than a message.
         if evidence.platforms.is_none() && self.running.is_refused_by(evidence.image, self.scope.target) {
@@ -145,10 +146,16 @@ impl ImageJudge<'_> {
             self.names(&builds.all, "or")
         );
         let mut verdict = self.replace(image, &lead);
-        if evidence.isolation == Isolation::HostProcess {
-            verdict.notes.push(format!(
+        match evidence.isolation {
+            Isolation::HostProcess => verdict.notes.push(format!(
                 "HostProcess containers need no image of the host's build: if its tag is a single manifest and not an index, it runs on {release} nodes as it is."
-            ));
+            )),
+            Isolation::Volume if evidence.platforms.as_ref().is_none_or(|platforms| !platforms.index) => {
+                verdict.notes.push(format!(
+                    "{release} nodes pull it if its tag is a single manifest and not an index; whether they mount layers for another release is not documented."
+                ));
+            }
+            Isolation::Volume | Isolation::Process | Isolation::VirtualMachine | Isolation::UnreadRuntimeClass => {}
         }
         verdict
     }
@@ -158,8 +165,8 @@ impl ImageJudge<'_> {
     fn runs_on_every_build(&self, evidence: &ImageEvidence<'_>) -> Option<String> {
         let needs = match evidence.isolation {
             Isolation::Process => return None,
-            // By process or by machine: both run what ran on such a host.
-            Isolation::UnreadRuntimeClass => return self.ran_on_such_a_host(evidence),
+            // By process or by machine: both run what ran on such a host. What was mounted there is mounted here too.
+            Isolation::UnreadRuntimeClass | Isolation::Volume => return self.ran_on_such_a_host(evidence),
             Isolation::HostProcess => "HostProcess containers need no image of the host's build",
             Isolation::VirtualMachine => "a container in a virtual machine runs an image up to the build of the node",
         };
@@ -191,11 +198,11 @@ impl ImageJudge<'_> {
         if self.context.strict_match {
             return None;
         }
-        let name = self.name(*host);
+        let (name, what) = (self.name(*host), ran(evidence));
         Some(if *host == self.scope.target {
-            format!("Containers with this image ran on {release} nodes.")
+            format!("{what} ran on {release} nodes.")
         } else {
-            format!("Containers with this image ran on {name} nodes, and {release} nodes run the same images.")
+            format!("{what} ran on {name} nodes, and {release} nodes run the same images.")
         })
     }
 
@@ -214,17 +221,18 @@ impl ImageJudge<'_> {
             }
             Retag::Another(_) | Retag::NoTag { from: None, .. } | Retag::Keep | Retag::Pinned => {}
         }
+        let is_mounted = evidence.isolation == Isolation::Volume && !evidence.hosts.is_empty();
         let gap = if evidence.platforms.is_some() {
             Gap::NoVersion
         } else if evidence.isolation == Isolation::HostProcess && !evidence.hosts.is_empty() {
             Gap::HostProcessPull
-        } else if evidence.known_from == Knowledge::Running {
-            let names = self.names(&evidence.builds, "and");
+        } else if evidence.known_from == Knowledge::Running || is_mounted {
+            let builds: Vec<Build> =
+                if is_mounted { evidence.hosts.iter().copied().collect() } else { evidence.builds.clone() };
+            let (what, names) = (ran(evidence), self.names(&builds, "and"));
             let release = &self.scope.release;
             return ImageVerdict {
-                because: format!(
-                    "Containers with this image ran on {names} nodes; whether it has an entry for {release} is not known."
-                ),
+                because: format!("{what} ran on {names} nodes; whether it has an entry for {release} is not known."),
                 ..ImageVerdict::unknown(Gap::OtherBuilds, evidence.image)
             };
         } else if !evidence.hosts.is_empty() {
@@ -513,6 +521,11 @@ impl ImageJudge<'_> {
         builds.sort_unstable();
         list_with(builds.into_iter().map(|build| self.name(build)), last)
     }
+}
+
+/// What ran on the hosts of the evidence.
+fn ran(evidence: &ImageEvidence<'_>) -> &'static str {
+    if evidence.isolation == Isolation::Volume { "Pods with this image" } else { "Containers with this image" }
 }
 
 /// Whether a name follows the conventions of images that are built on the base for HostProcess containers, which has no

@@ -1,7 +1,7 @@
-//! Whether each container of a workload runs on nodes of the target, and why.
+//! Whether nodes of the target run each container of a workload and mount each image volume, and why.
 //!
 //! ```text
-//! WorkloadView → ImageEvidence for each container → ImageJudge → PlannedContainer
+//! WorkloadView → ImageEvidence for each container and image volume → ImageJudge → PlannedContainer
 //! ```
 
 mod baseline;
@@ -12,5 +12,5 @@ mod judge;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use containers::{containers, worst};
+pub(crate) use containers::containers;
 pub(crate) use gap::Gap;

@@ -731,3 +731,117 @@ proptest! {
         prop_assert_eq!(&plan_of(&inventory(&text), target, strict), &report);
     }
 }
+
+/// A container that runs on ltsc2025, and mounts a volume of that image.
+fn mounts(image: &str) -> String {
+    format!(
+        "containers: [{{name: web, image: 'mcr.microsoft.com/windows/nanoserver:ltsc2025', volumeMounts: [{{name: tools, mountPath: /tools}}]}}], volumes: [{{name: other, emptyDir: {{}}}}, {{name: tools, image: {{reference: '{image}'}}}}]"
+    )
+}
+
+/// Images of volumes: what a node pulls and mounts, however the containers are isolated.
+#[test]
+fn images_of_volumes() {
+    let (nano, data) = ("mcr.microsoft.com/windows/nanoserver", "r.example.com/data:1");
+    let ran_on = |node: &str| ready_pod("web", "a", node, &mounts(data), &["web"]);
+    let index = |entries: &str| {
+        format!(
+            "---\napiVersion: mullion.dev/v1alpha1\nkind: ImagePlatforms\nimages: {{'{data}': {{index: [{entries}]}}}}\n"
+        )
+    };
+    let nothing = String::new;
+    let single = "ltsc2025 nodes pull it if its tag is a single manifest and not an index";
+    let cases = [
+        (format!("{nano}:ltsc2025"), nothing(), "as it is".to_owned(), "Its name states ltsc2025."),
+        (format!("{nano}:ltsc2022"), nothing(), "as it is".to_owned(), "ltsc2025 nodes run images for ltsc2022."),
+        (format!("{nano}:ltsc2019"), nothing(), format!("tag {nano}:ltsc2025"), single),
+        (
+            "mcr.microsoft.com/dotnet/sdk:8.0-alpine".to_owned(),
+            nothing(),
+            "rebuild".to_owned(),
+            "no Windows node mounts it",
+        ),
+        (data.to_owned(), nothing(), "unknown".to_owned(), "The Windows release of its image is not known"),
+        (
+            data.to_owned(),
+            ran_on("w19"),
+            "unknown".to_owned(),
+            "Pods with this image ran on ltsc2019 nodes; whether it has an entry for ltsc2025 is not known.",
+        ),
+        (
+            data.to_owned(),
+            ran_on("w22"),
+            "as it is".to_owned(),
+            "Pods with this image ran on ltsc2022 nodes, and ltsc2025 nodes run the same images.",
+        ),
+        (
+            data.to_owned(),
+            index("{os: windows, os.version: 10.0.17763.1}"),
+            "rebuild".to_owned(),
+            "Its registry has an image for ltsc2019, and ltsc2025 nodes do not run images for ltsc2019.",
+        ),
+        (data.to_owned(), index("{os: linux}"), "rebuild".to_owned(), "no Windows node mounts it"),
+        (
+            data.to_owned(),
+            index("{os: windows, os.version: 10.0.26100.1}"),
+            "as it is".to_owned(),
+            "Its registry has an image for ltsc2025.",
+        ),
+    ];
+    let host_process = "securityContext: {windowsOptions: {hostProcess: true}}, hostNetwork: true, ";
+    for (image, more, expected, sentence) in &cases {
+        for isolation in ["", host_process] {
+            let template = format!("{isolation}{}", mounts(image));
+            let text = format!("{NODES}{}{more}", deployment("web", &template));
+            let report = plan_of(&inventory(&text), 26100, false);
+            let web = workload(&report, "web");
+            let [volume] = web.image_volumes.as_slice() else { panic!("{web:#?}") };
+            assert_eq!((volume.name.as_str(), line(volume)), ("tools", expected.clone()), "{isolation}{image} {more}");
+            let texts = [vec![volume.because.clone()], volume.notes.clone()].concat().join(" ");
+            assert!(texts.contains(sentence), "{image} {more}: {texts}");
+            assert_eq!(texts.contains(single), *sentence == single, "{image}: {texts}");
+            assert_eq!(web.verdict, web.containers[0].verdict.max(volume.verdict), "{image}");
+            let edit = web.edits.iter().find(|edit| edit.path == "spec.template.spec.volumes[1].image.reference");
+            assert_eq!(edit.is_some(), volume.verdict != Verdict::RunsAsIs, "{image}: {:#?}", web.edits);
+        }
+    }
+}
+
+/// The command and the patch of a volume's image: what the volume has besides stays.
+#[test]
+fn the_image_of_a_volume_is_edited() {
+    let image = "mcr.microsoft.com/windows/nanoserver";
+    let text = format!("{NODES}{}", deployment("web", &mounts(&format!("{image}:ltsc2019"))));
+    let report = plan_of(&inventory(&text), 26100, false);
+    let web = workload(&report, "web");
+    let patch = web.patch.as_ref().unwrap();
+    let expected = serde_json::json!([{"name": "tools", "image": {"reference": format!("{image}:ltsc2025")}}]);
+    assert_eq!(patch["spec"]["template"]["spec"]["volumes"], expected, "{patch:#}");
+    assert!(patch["spec"]["template"]["spec"].get("containers").is_none(), "{patch:#}");
+    assert!(web.commands[0].run.contains(&format!("{image}:ltsc2025")), "{:?}", web.commands);
+}
+
+/// A node that finds no entry for the image of a volume shows nothing about the image of the container that mounts it.
+#[test]
+fn what_a_node_refuses_is_the_image_that_the_message_names() {
+    let data = "r.example.com/data:1";
+    let web = "r.example.com/web:1";
+    let pod = mounts(data).replace("mcr.microsoft.com/windows/nanoserver:ltsc2025", web);
+    let refused = |image: &str| {
+        let message =
+            format!("failed to pull and unpack image \\\"{image}\\\": no match for platform in manifest: not found");
+        let text = ready_pod("web", "a", "w22", &pod, &["web"]);
+        let (before, _) = text.split_once("status:").unwrap();
+        let text = format!(
+            "{NODES}{}{before}status: {{phase: Pending, containerStatuses: [{{name: web, state: {{waiting: {{reason: ErrImagePull, message: \"{message}\"}}}}}}]}}\n",
+            deployment("web", &pod)
+        );
+        let report = plan_of(&inventory(&text), 20348, false);
+        let web = workload(&report, "web");
+        [&web.containers[0], &web.image_volumes[0]]
+            .map(|one| one.because.starts_with("A ltsc2022 node of this cluster pulled it"))
+    };
+    assert_eq!(refused(web), [true, false]);
+    assert_eq!(refused(data), [false, true]);
+    assert_eq!(refused("r.example.com/other:1"), [false, false]);
+}

@@ -278,6 +278,39 @@ fn what_it_excludes_stays_while_its_images_stay() {
     assert_eq!(excluded(&next), [BUT_2019]);
 }
 
+/// What it excludes follows from the images of its containers alone: the image of a volume may change while their registry
+/// does not respond.
+#[test]
+fn the_image_of_a_volume_changes_nothing_that_it_excludes() {
+    let build = "detect: {images: [{pattern: registry.example.com/**, os: windows, builds: [10.0.20348]}]}";
+    let with_volume = |object: &Value, mounted: &str, reference: &str| {
+        let mut object = object.clone();
+        let spec = &mut object["spec"]["template"]["spec"];
+        spec["containers"][0]["volumeMounts"] = json!([{"name": mounted, "mountPath": "C:\\v"}]);
+        spec["volumes"] = json!([{"name": "v", "image": {"reference": reference}}, {"name": "w", "emptyDir": {}}]);
+        object
+    };
+    let stored = create_in(&with_volume(&daemon_set(UNKNOWN), "v", "a:1"), &snapshot(), &policy(build)).stored;
+    assert_eq!(excluded(&stored), [BEFORE_2022]);
+    let cases = [
+        (UNKNOWN, "v", "a:1", true),
+        (UNKNOWN, "v", "a:2", true),
+        (UNKNOWN, "w", "a:2", true),
+        (UNKNOWN, "v", "mcr.microsoft.com/windows/nanoserver:ltsc2019", true),
+        ("registry.example.com/agent:3", "v", "a:1", false),
+        ("registry.example.com/agent:3", "v", "a:2", false),
+    ];
+    for (image, mounted, reference, stays) in cases {
+        let new = with_volume(&with_image(&changed(&stored), image), mounted, reference);
+        let next = update(&stored, &new).stored;
+        assert_eq!(
+            excluded(&next),
+            if stays { vec![BEFORE_2022] } else { Vec::new() },
+            "{image} {mounted} {reference}"
+        );
+    }
+}
+
 #[test]
 fn a_pool_of_a_new_release_changes_no_template() {
     let own = daemon_set(OLD);

@@ -114,6 +114,36 @@ fn the_registry_goes_before_the_name_and_after_the_policy() {
     assert!(decision == DetectedOs::Windows && how.contains("policy") && builds(&review).contains("10.0.17763"));
 }
 
+/// Every node pulls the image of a volume by its own build: of a HostProcess pod too, if it is an index.
+#[test]
+fn the_index_of_a_volume_needs_an_entry_for_a_node() {
+    const W16: &str = "windows 10.0.14393.1";
+    const W22: &str = "windows 10.0.20348.1";
+    let isolated = json!({"nodeSelector": {"kubernetes.io/os": "windows"}});
+    let host_process = json!({"securityContext": {"windowsOptions": {"hostProcess": true, "runAsUserName": "a"}}, "hostNetwork": true});
+    let single = |entries: &[&str]| Arc::new(Platforms { index: false, ..(*index(entries)).clone() });
+    let cases = [
+        (&isolated, index(&[W16]), 1),
+        (&isolated, single(&[W16]), 1),
+        (&isolated, index(&[W16, W22]), 0),
+        (&host_process, index(&[W16]), 1),
+        (&host_process, single(&[W16]), 0),
+        (&host_process, index(&[W16, W22]), 0),
+        (&host_process, index(&[W16, "windows"]), 0),
+    ];
+    for (more, platforms, expected) in cases {
+        let mut spec = json!({
+            "containers": [{"name": "c", "image": "registry.example.com/web:1", "volumeMounts": [{"name": "v", "mountPath": "C:\\v"}]}],
+            "volumes": [{"name": "v", "image": {"reference": APP}}],
+        });
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let images = KnownImages::from([(APP.to_owned(), platforms)]);
+        let found = review_with(&pod(spec), &with_lookup(""), &images);
+        let findings = found.review.findings.iter().filter(|finding| finding.code == "MUL509");
+        assert_eq!(findings.count(), expected, "{more} {images:?}");
+    }
+}
+
 #[test]
 fn containers_share_a_host() {
     let other = "registry.example.com/other:1";

@@ -385,7 +385,8 @@ impl<'a> DeclaredPool<'a> {
         let other_system = wanted.zip(self.os).is_some_and(|(wanted, os)| wanted != os);
         let isolated = class.is_some_and(RuntimeClass::is_hypervisor) || view.host_process;
         let excluded = |build| view.containers.iter().any(|container| container.excludes(build, rules));
-        !other_system && (isolated || !self.build.is_some_and(excluded))
+        let not_pulled = |build| view.image_volumes.iter().any(|volume| volume.has_no_entry_for(build, rules));
+        !other_system && !self.build.is_some_and(not_pulled) && (isolated || !self.build.is_some_and(excluded))
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::analysis::findings::{Findings, FoundPlace};
 use crate::analysis::fleet::Fleet;
 use crate::analysis::node_classes::NodeClasses;
-use crate::analysis::workload_view::{ContainerPlace, FloatingTag, WorkloadView};
+use crate::analysis::workload_view::{FloatingTag, WorkloadView};
 
 /// Adds what is fragile in a workload. `images`: the table of published images.
 pub(crate) fn find(
@@ -171,7 +171,7 @@ fn find_tags(view: &WorkloadView<'_>, tables: &PublishedImages, found: &mut Find
             },
         );
     }
-    for container in &view.containers {
+    for container in view.images() {
         let image = &container.report.image;
         let Ok(reference) = ImageRef::parse(image) else { continue };
         let Some(since) = frozen_since(tables, &reference) else { continue };
@@ -180,12 +180,7 @@ fn find_tags(view: &WorkloadView<'_>, tables: &PublishedImages, found: &mut Find
             FoundPlace {
                 code: "SUR304",
                 cause: image.clone(),
-                path: match container.place {
-                    ContainerPlace::Object(list, at) => view.path(&format!("spec.{list}[{at}].image")),
-                    ContainerPlace::Pods | ContainerPlace::Ephemeral => {
-                        format!("spec.containers of its pods, image of container {}", container.report.name)
-                    }
-                },
+                path: view.image_path(container),
                 message: format!("The image {image} has had no updates since {since}."),
                 action: successor(tables, &reference, &container.builds),
                 ..FoundPlace::default()

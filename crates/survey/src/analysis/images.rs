@@ -10,10 +10,11 @@ use std::sync::Arc;
 use mullion_engine::detect::ImageFacts;
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::RuntimeClass;
+use mullion_engine::model::image::ImageRef;
 use mullion_engine::model::windows::{Build, Generation, STABLE_ABI_FROM, runs};
 
 use crate::analysis::fleet::Fleet;
-use crate::inventory::{ContainerShape, Inventory, ObjectKey, PodRecord, PodShape, RunningContainer};
+use crate::inventory::{ContainerShape, Inventory, ObjectKey, PodRecord, PodShape, RunningContainer, VolumeShape};
 use crate::messages::{Envelope, MessageClass, Translation, translate};
 use crate::report::Knowledge;
 
@@ -30,6 +31,9 @@ pub struct RunningImages {
     refused: HashMap<Arc<str>, BTreeSet<Build>>,
     /// Images of pods on nodes without a status: they may have been another image under the same name.
     unreported: HashSet<Arc<str>>,
+    /// The builds of nodes on which containers started that mount a volume of the image: the node has pulled and mounted
+    /// it, whatever build it is for.
+    mounted: HashMap<Arc<str>, BTreeSet<Build>>,
 }
 
 impl RunningImages {
@@ -42,7 +46,9 @@ impl RunningImages {
                 continue;
             }
             if pod.is_unreported() {
-                found.unreported.extend(pod.shape.containers.iter().map(|container| Arc::clone(&container.image)));
+                let of_containers = pod.shape.containers.iter().map(|container| &container.image);
+                let of_volumes = pod.shape.image_volumes.iter().map(|volume| &volume.image);
+                found.unreported.extend(of_containers.chain(of_volumes).cloned());
             }
             // Without a build, a container still shows which image it had.
             let build = node.and_then(|node| node.node.build.filter(|_| node.node.os == Some(Os::Windows)));
@@ -53,6 +59,9 @@ impl RunningImages {
             let may_be = isolated || is_of_unread_class(&pod.shape, inventory);
             for RunningContainer { container, image_id } in &pod.running {
                 let Some(container) = pod.shape.containers.get(usize::from(*container)) else { continue };
+                for volume in pod.shape.volumes_of(container) {
+                    found.mounted.entry(Arc::clone(&volume.image)).or_default().extend(build);
+                }
                 let add = |all: &mut HashMap<Arc<str>, Hosts>, build: Option<Build>| {
                     let hosts = all.entry(Arc::clone(&container.image)).or_default();
                     hosts.entry(image_id.clone()).or_default().extend(build);
@@ -96,8 +105,14 @@ impl RunningImages {
 
     /// Whether a node of that build found no entry for itself in the manifest of the image, and no other pulled it.
     pub fn is_refused_by(&self, image: &str, host: Build) -> bool {
-        let mut pulled = self.pulled.get(image).into_iter().flat_map(BTreeMap::values);
+        let pulled = self.pulled.get(image).into_iter().flat_map(BTreeMap::values);
+        let mut pulled = pulled.chain(self.mounted.get(image));
         self.refused.get(image).is_some_and(|hosts| hosts.contains(&host)) && !pulled.any(|hosts| hosts.contains(&host))
+    }
+
+    /// The hosts that have pulled the image for a volume and mounted it.
+    pub fn mounted_on(&self, image: &str) -> impl Iterator<Item = Build> + use<'_> {
+        self.mounted.get(image).filter(|_| !self.unreported.contains(image)).into_iter().flatten().copied()
     }
 
     /// The hosts that pulled the image and started it, including as HostProcess container or in a virtual machine.
@@ -109,7 +124,6 @@ impl RunningImages {
 /// The images of a pod that has not started, of which a message of its status or of an Event states that the manifest has no
 /// entry for the node.
 fn refused_images(pod: &PodRecord, inventory: &Inventory) -> Vec<Arc<str>> {
-    let containers = &pod.shape.containers;
     if pod.started || !pod.reported {
         return Vec::new();
     }
@@ -117,20 +131,77 @@ fn refused_images(pod: &PodRecord, inventory: &Inventory) -> Vec<Arc<str>> {
         translation.class == MessageClass::NoPlatform && translation.envelope != Envelope::Sandbox
     };
     let of_status = pod.problems.iter().filter_map(|text| {
-        translate(&text.reason, &text.message).filter(is_refused)?;
-        containers.get(usize::from(text.container?))
+        let translation = translate(&text.reason, &text.message).filter(is_refused)?;
+        image_of_message(pod, Some(text.container?), &translation)
     });
     let key = ObjectKey { namespace: Arc::clone(&pod.namespace), kind: "Pod".into(), name: Arc::clone(&pod.name) };
     let of_events = inventory.events.get(&key).into_iter().flatten().filter_map(|event| {
         let translation = translate(&event.reason, &event.message).filter(is_refused)?;
-        let is_named = |container: &&ContainerShape| Some(&*container.image) == translation.image.as_deref();
-        // A message names the image with the registry that Docker adds.
-        match &containers[..] {
-            [only] => Some(only),
-            several => several.iter().find(is_named),
-        }
+        image_of_message(pod, None, &translation)
     });
-    of_status.chain(of_events).map(|container| Arc::clone(&container.image)).collect()
+    of_status.chain(of_events).map(|found| Arc::clone(found.image())).collect()
+}
+
+/// An image of a pod.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PodImage<'p> {
+    /// That of a container.
+    Container(&'p ContainerShape),
+    /// That of a volume.
+    Volume(&'p VolumeShape),
+}
+
+impl<'p> PodImage<'p> {
+    pub(crate) fn image(self) -> &'p Arc<str> {
+        match self {
+            Self::Container(container) => &container.image,
+            Self::Volume(volume) => &volume.image,
+        }
+    }
+}
+
+/// The image that a message of a pod is about. `container`: the one whose status has the message; `None` for an Event.
+///
+/// The kubelet writes a failed pull of an image volume into the status of each container that mounts it (`toKubeContainerImageVolumes`
+/// in `pkg/kubelet/kuberuntime/kuberuntime_manager.go`), so of these the name in the message decides.
+pub(crate) fn image_of_message<'p>(
+    pod: &'p PodRecord,
+    container: Option<u16>,
+    translation: &Translation,
+) -> Option<PodImage<'p>> {
+    use MessageClass as C;
+    let shape = &pod.shape;
+    let named = translation.image.as_deref();
+    let is_named = |image: &Arc<str>| named.is_some_and(|named| is_same_image(image, named));
+    let is_volume = |volume: &&VolumeShape| is_named(&volume.image);
+    let Some(container) = container else {
+        // A message names the image with the registry that Docker adds, and a container has another name for a mirror.
+        return match (shape.containers.as_slice(), shape.image_volumes.as_slice()) {
+            ([only], []) => Some(PodImage::Container(only)),
+            (containers, volumes) => {
+                let container = containers.iter().find(|container| is_named(&container.image));
+                container.map(PodImage::Container).or_else(|| volumes.iter().find(is_volume).map(PodImage::Volume))
+            }
+        };
+    };
+    let container = shape.containers.get(usize::from(container))?;
+    let own = PodImage::Container(container);
+    // The layers of a volume are mounted when the container is created.
+    let of_layers = matches!(
+        translation.class,
+        C::NoPlatform | C::LinuxImage | C::WindowsImage | C::LayersTooNew | C::UnpackFailed
+    );
+    let may_be_volume = translation.envelope == Envelope::Pull || of_layers;
+    if container.mounts.is_empty() || !may_be_volume || is_named(&container.image) {
+        return Some(own);
+    }
+    shape.volumes_of(container).find(is_volume).map(PodImage::Volume)
+}
+
+/// Whether two references lead to one image: a message has the reference as the container runtime reads it.
+fn is_same_image(one: &str, other: &str) -> bool {
+    let normalized = |text: &str| ImageRef::parse(text).map(|image| image.normalized().to_string());
+    one == other || matches!((normalized(one), normalized(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 /// The hosts of all images under one name: if the tag was moved, the next pull gets only one of them.

@@ -10,9 +10,10 @@ use mullion_engine::model::{DetectedOs, Os};
 
 use crate::analysis::findings::{Findings, FoundPlace};
 use crate::analysis::fleet::{Fleet, FleetNode};
+use crate::analysis::images::{PodImage, image_of_message};
 use crate::analysis::node_classes::{NodeClasses, Obstacle, with_class};
 use crate::analysis::owners::OwnedPods;
-use crate::analysis::workload_view::{FleetRules, WorkloadView};
+use crate::analysis::workload_view::{FleetRules, ViewContainer, WorkloadView};
 use crate::catalogue::{FindingGroup, find_kind};
 use crate::inventory::{Inventory, ObjectKey, PodRecord};
 use crate::messages::{Envelope, MessageClass, Translation, translate};
@@ -180,7 +181,10 @@ fn misplacement<'p>(
     let evident = |os: ImageOs| {
         view.containers.iter().find(|container| container.os == os).map(|container| container.report.image.clone())
     };
+    let image = best.and_then(|best| TextImage::of(view, pod, best));
     let by_message = match class {
+        // Another node is no remedy for the image of a volume.
+        _ if image.as_ref().is_some_and(|image| image.volume.is_some()) => None,
         Some(MessageClass::LinuxImage) => Some(Os::Linux),
         Some(MessageClass::HostNetwork) if view.intended != Some(Os::Windows) => Some(Os::Linux),
         // Windows pods have this label; without it, the pod is what it otherwise counts as.
@@ -188,8 +192,7 @@ fn misplacement<'p>(
         Some(MessageClass::WindowsImage) => Some(Os::Windows),
         // The image without an entry is known, and often also what it is for.
         Some(MessageClass::NoPlatform) => {
-            let image = best.and_then(|best| image_of(view, pod, best));
-            let known = view.containers.iter().find(|container| Some(&container.report.image) == image.as_ref());
+            let known = image.as_ref().and_then(|image| image.container(view));
             [Os::Linux, Os::Windows].into_iter().find(|os| known.is_some_and(|known| known.os == ImageOs::from(*os)))
         }
         _ => None,
@@ -216,7 +219,8 @@ fn misplacement<'p>(
         _ => "",
     };
     if intended == Some(os.other()) {
-        let image = best.and_then(|best| image_of(view, pod, best)).or_else(|| evident(ImageOs::from(os.other())));
+        let image = image.filter(|image| image.volume.is_none()).map(|image| image.image);
+        let image = image.or_else(|| evident(ImageOs::from(os.other())));
         let other = os.other().title();
         let why = match class {
             Some(MessageClass::HostNetwork) => {
@@ -261,14 +265,57 @@ fn select_build(view: &WorkloadView<'_>, context: &StuckContext<'_>, builds: &[B
     }
 }
 
-fn image_of(view: &WorkloadView<'_>, pod: &PodRecord, text: &PodText<'_>) -> Option<String> {
-    let by_status = text.container.and_then(|at| pod.shape.containers.get(usize::from(at)));
-    let named = text.translation.as_ref().and_then(|translation| translation.image.clone());
-    let only = || match view.containers.as_slice() {
-        [one] => Some(one.report.image.clone()),
-        _ => None,
-    };
-    by_status.map(|container| container.image.to_string()).or(named).or_else(only)
+/// The image that a text is about, and the name of its volume if it is one of a volume.
+struct TextImage {
+    image: String,
+    volume: Option<String>,
+}
+
+impl TextImage {
+    fn of(view: &WorkloadView<'_>, pod: &PodRecord, text: &PodText<'_>) -> Option<Self> {
+        let translation = text.translation.as_ref();
+        let of_status = || pod.shape.containers.get(usize::from(text.container?)).map(PodImage::Container);
+        let found = match translation {
+            Some(translation) => image_of_message(pod, text.container, translation),
+            None => of_status(),
+        };
+        match found {
+            Some(PodImage::Volume(volume)) => {
+                return Some(Self { image: volume.image.to_string(), volume: Some(volume.name.to_string()) });
+            }
+            Some(PodImage::Container(container)) if text.container.is_some() => {
+                return Some(Self { image: container.image.to_string(), volume: None });
+            }
+            _ => {}
+        }
+        let named = translation.and_then(|translation| translation.image.clone());
+        let only = || match (view.containers.as_slice(), view.image_volumes.as_slice()) {
+            ([one], []) => Some(one.report.image.clone()),
+            _ => None,
+        };
+        Some(Self { image: named.or_else(only)?, volume: None })
+    }
+
+    /// `The image r/web:1`, `The image r/tools:1 of volume tools`.
+    fn title(&self) -> String {
+        let volume = self.volume.as_ref().map(|name| format!(" of volume {name}")).unwrap_or_default();
+        format!("The image {}{volume}", self.image)
+    }
+
+    /// What to do about the image of a volume that is for other nodes.
+    fn remedy_of_volume(&self, view: &WorkloadView<'_>, class: Option<MessageClass>) -> Option<String> {
+        use MessageClass as C;
+        let is_it = |one: &&ViewContainer| Some(&one.report.name) == self.volume.as_ref();
+        let volume = view.image_volumes.iter().find(is_it)?;
+        let is_for_others = matches!(class, Some(C::NoPlatform | C::LinuxImage | C::WindowsImage));
+        is_for_others.then(|| format!("Use an image for the nodes of its pods in {}.", view.image_path(volume)))
+    }
+
+    /// What is known of it as the image of a container.
+    fn container<'v>(&self, view: &'v WorkloadView<'_>) -> Option<&'v ViewContainer> {
+        let is_it = |one: &&ViewContainer| one.report.image == self.image;
+        if self.volume.is_some() { None } else { view.containers.iter().find(is_it) }
+    }
 }
 
 /// `Windows nodes of build 10.0.20348`, `Linux nodes`.
@@ -293,8 +340,8 @@ fn add_translated(
     use MessageClass as C;
     let translation = text.translation.as_ref();
     let sandbox = translation.is_some_and(|found| found.envelope == Envelope::Sandbox);
-    let image = image_of(view, pod, &text).filter(|_| !sandbox);
-    let named = image.as_ref().map_or_else(|| "The image".to_owned(), |image| format!("The image {image}"));
+    let image = TextImage::of(view, pod, &text).filter(|_| !sandbox);
+    let named = image.as_ref().map_or_else(|| "The image".to_owned(), TextImage::title);
     let host = node.and_then(|node| node.node.build).or(translation.and_then(|found| found.host));
     let here = node.map_or_else(|| "the node".to_owned(), place_of);
     let container = text.container.and_then(|at| pod.shape.containers.get(usize::from(at)));
@@ -304,7 +351,7 @@ fn add_translated(
         None => "A container".to_owned(),
     };
     let class = translation.map(|found| found.class);
-    let known = view.containers.iter().find(|one| Some(&one.report.image) == image.as_ref());
+    let known = image.as_ref().and_then(|image| image.container(view));
     let stated = translation.and_then(|found| found.build);
     let builds = stated.as_ref().map(std::slice::from_ref).or(known.map(|one| one.builds.as_slice()));
     let builds = builds.unwrap_or_default();
@@ -313,15 +360,17 @@ fn add_translated(
     let ran_elsewhere = host.zip(known).is_some_and(|(host, known)| {
         known.report.known_from == Knowledge::Running && known.lacks(host, &context.rules)
     });
-    let mut action = None;
+    let mut action = image.as_ref().and_then(|image| image.remedy_of_volume(view, class));
+    let is_of_volume = image.as_ref().is_some_and(|image| image.volume.is_some());
     let (code, message) = match class {
         Some(C::HostMismatch | C::NoPlatform | C::LayersTooNew | C::LinuxImage | C::WindowsImage) if sandbox => {
             action = pause_image_of_docker(node);
             ("SUR211", format!("The pause image does not fit {here}."))
         }
-        Some(C::LinuxImage | C::WindowsImage) if node.is_none() => {
+        Some(C::LinuxImage | C::WindowsImage) if node.is_none() || is_of_volume => {
             let system = if class == Some(C::LinuxImage) { Os::Linux } else { Os::Windows };
-            ("SUR201", format!("{named} is a {} image, and the node of its pods cannot run it.", system.title()))
+            let uses = if is_of_volume { "mount" } else { "run" };
+            ("SUR201", format!("{named} is a {} image, and the node of its pods cannot {uses} it.", system.title()))
         }
         Some(C::HostMismatch | C::CreateFailed | C::NoPlatform | C::LayersTooNew)
             if node.is_some() && is_excluded && !sandbox && view.process_isolated =>
@@ -435,7 +484,7 @@ fn add_translated(
     };
     let cause = format!(
         "{}{}{}",
-        image.unwrap_or_default(),
+        image.map(|image| image.image).unwrap_or_default(),
         host.map_or(0, Build::number),
         if class.is_none() { text.reason } else { "" }
     );

@@ -243,6 +243,7 @@ impl<'c> Totals<'c> {
             os: view.os.name().to_owned(),
             because: view.because,
             containers: view.containers.into_iter().map(|container| container.report).collect(),
+            image_volumes: view.image_volumes.into_iter().map(|volume| volume.report).collect(),
             pods: self.pods_known.then(|| view.pods.iter().filter(|pod| !pod.ended).count()),
             ready: self.pods_known.then(|| view.pods.iter().filter(|pod| pod.ready && !pod.ended).count()),
             pools: pools.into_iter().collect(),
@@ -264,19 +265,19 @@ impl<'c> Totals<'c> {
         if let Some(pods) = &mut group.pods {
             *pods += view.pods.iter().filter(|pod| !pod.ended).count();
         }
-        let windows = view.containers.iter().filter(|container| container.os != ImageOs::Linux);
-        images.extend(windows.clone().map(|container| container.report.image.clone()));
-        let distinct: BTreeSet<&str> = windows.clone().map(|container| container.report.image.as_str()).collect();
+        let windows = view.images().filter(|image| image.os != ImageOs::Linux);
+        images.extend(windows.clone().map(|image| image.report.image.clone()));
+        let distinct: BTreeSet<&str> = windows.clone().map(|image| image.report.image.as_str()).collect();
         for image in distinct {
             *self.images.images.entry(image.to_owned()).or_default() += 1;
         }
-        let builds: BTreeSet<Build> = windows.clone().flat_map(|container| container.builds.iter().copied()).collect();
+        let builds: BTreeSet<Build> = windows.clone().flat_map(|image| image.builds.iter().copied()).collect();
         for build in builds {
             *self.images.builds.entry(build).or_default() += 1;
         }
-        let mut unknown = windows.filter(|container| container.builds.is_empty() && !view.host_process).peekable();
+        let mut unknown = windows.filter(|image| image.builds.is_empty() && !view.host_process).peekable();
         if unknown.peek().is_some() {
-            let images: Vec<&str> = unknown.map(|container| container.report.image.as_str()).collect();
+            let images: Vec<&str> = unknown.map(|image| image.report.image.as_str()).collect();
             let list = if images.iter().any(|image| running.has_several(image)) {
                 &mut self.moved_tags
             } else if images.iter().all(|image| running.hosts(image).next().is_some()) {

@@ -26,8 +26,8 @@ use crate::analysis::owners::OwnedPods;
 use crate::inventory::{Inventory, PodRecord, PodShape, constraints_of};
 use crate::report::{ContainerBuilds, Knowledge, ObjectRef};
 
-/// The maximum number of containers of a workload that are reported.
-const MAX_CONTAINERS: usize = 100;
+/// The maximum number of containers of a workload that are reported, and of its image volumes.
+const MAX_REPORTED: usize = 100;
 
 /// The context for reading a workload.
 #[derive(Clone, Copy)]
@@ -68,6 +68,8 @@ pub struct WorkloadView<'a> {
     pub(crate) is_stand_in: bool,
     /// Its containers, init containers included.
     pub containers: Vec<ViewContainer>,
+    /// Its image volumes that a container mounts.
+    pub image_volumes: Vec<ViewContainer>,
     /// The constraints of its pods; if it has no pods, those of its template.
     pub constraints: SchedulingConstraints,
     /// The constraints of its author.
@@ -91,13 +93,15 @@ pub struct WorkloadView<'a> {
     patterns: ImagePatterns,
 }
 
-/// A container with the facts about its image.
+/// A container or an image volume with the facts about its image.
 pub struct ViewContainer {
-    /// The container as the report shows it.
+    /// What the report shows.
     pub report: ContainerBuilds,
     /// The operating system of its image.
     pub os: ImageOs,
     pub(crate) builds: Vec<Build>,
+    /// What its registry reports.
+    platforms: Option<Arc<Platforms>>,
     /// Where it stands in the pod.
     pub place: ContainerPlace,
 }
@@ -109,13 +113,18 @@ impl ViewContainer {
         self.report.known_from != Knowledge::Running && self.lacks(host, fleet)
     }
 
+    /// Whether its registry states that a host of that build finds no entry to pull.
+    pub(crate) fn has_no_entry_for(&self, host: Build, fleet: &FleetRules<'_>) -> bool {
+        self.platforms.as_ref().is_some_and(|platforms| platforms.index) && self.lacks(host, fleet)
+    }
+
     /// Whether builds of the image are known, and a host of that build runs none of them.
     pub(crate) fn lacks(&self, host: Build, fleet: &FleetRules<'_>) -> bool {
         !self.builds.is_empty() && !fleet.runs(host, &self.builds)
     }
 }
 
-/// The place of a container.
+/// The place of a container or an image volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContainerPlace {
     /// In the object: list and position.
@@ -124,6 +133,10 @@ pub enum ContainerPlace {
     Pods,
     /// An ephemeral container of a pod.
     Ephemeral,
+    /// A volume of the object: position.
+    Volume(usize),
+    /// A volume that is only in its pods.
+    VolumeOfPods,
 }
 
 /// The facts about an image.
@@ -136,6 +149,13 @@ pub struct ViewImage {
     pub known_from: Knowledge,
     /// What its registry reports.
     pub platforms: Option<Arc<Platforms>>,
+}
+
+impl ViewImage {
+    /// Whether its registry states that it is an index, from whose entries a node chooses.
+    pub(crate) fn is_index(&self) -> bool {
+        self.platforms.as_ref().is_some_and(|platforms| platforms.index)
+    }
 }
 
 /// A finding of the rule about floating tags.
@@ -183,6 +203,7 @@ impl<'a> WorkloadView<'a> {
             is_unverified: false,
             is_stand_in: kind == WorkloadKind::Pod && &*owned.key.kind != "Pod",
             containers: Vec::new(),
+            image_volumes: Vec::new(),
             constraints: SchedulingConstraints::default(),
             authored: SchedulingConstraints::default(),
             runtime_class: None,
@@ -200,6 +221,7 @@ impl<'a> WorkloadView<'a> {
         view.read_spec(&value, inventory);
         view.value = value;
         view.read_containers(running, inventory);
+        view.read_image_volumes(running, inventory);
         view.compare_with_pods(fleet);
         view.check_default(fleet, inventory);
         view
@@ -296,20 +318,46 @@ impl<'a> WorkloadView<'a> {
             }
         }
         known.extend(all.iter().map(|(name, ..)| name.clone()));
-        // Containers that a webhook added to its pods. A pod that ended may be of an older template.
-        let sample = self.pods.iter().find(|pod| !pod.ended).or(self.pods.first());
-        for container in sample.into_iter().flat_map(|pod| &pod.shape.containers) {
+        // Containers that a webhook added to its pods.
+        for container in self.sample_pod().into_iter().flat_map(|pod| &pod.shape.containers) {
             if known.insert(container.name.to_string()) {
                 let place = if container.ephemeral { ContainerPlace::Ephemeral } else { ContainerPlace::Pods };
                 all.push((container.name.to_string(), container.image.to_string(), place));
             }
         }
-        for (name, image, place) in all.into_iter().take(MAX_CONTAINERS) {
-            let ViewImage { os, builds, known_from, .. } = self.image(&image, running, inventory);
-            let report =
-                ContainerBuilds { name, image, builds: builds.iter().map(ToString::to_string).collect(), known_from };
-            self.containers.push(ViewContainer { report, os, builds, place });
-        }
+        let all = all.into_iter().take(MAX_REPORTED);
+        self.containers = all.map(|one| self.with_facts(one, running, inventory)).collect();
+    }
+
+    fn read_image_volumes(&mut self, running: &RunningImages, inventory: &Inventory) {
+        let volumes = Pod::of(self.kind, &self.value).map(|pod| pod.image_volumes()).unwrap_or_default();
+        let known: BTreeSet<&str> = volumes.iter().map(|volume| volume.name).collect();
+        let of_object = volumes
+            .iter()
+            .map(|volume| (volume.name.to_owned(), volume.reference.to_owned(), ContainerPlace::Volume(volume.index)));
+        let sample = self.sample_pod().into_iter().flat_map(|pod| &pod.shape.image_volumes);
+        let of_pods = sample
+            .filter(|volume| !known.contains(&*volume.name))
+            .map(|volume| (volume.name.to_string(), volume.image.to_string(), ContainerPlace::VolumeOfPods));
+        let all: Vec<_> = of_object.chain(of_pods).take(MAX_REPORTED).collect();
+        self.image_volumes = all.into_iter().map(|one| self.with_facts(one, running, inventory)).collect();
+    }
+
+    /// A pod that shows what webhooks add. A pod that ended may be of an older template.
+    fn sample_pod(&self) -> Option<&'a PodRecord> {
+        self.pods.iter().find(|pod| !pod.ended).or(self.pods.first()).copied()
+    }
+
+    fn with_facts(
+        &self,
+        (name, image, place): (String, String, ContainerPlace),
+        running: &RunningImages,
+        inventory: &Inventory,
+    ) -> ViewContainer {
+        let ViewImage { os, builds, known_from, platforms } = self.image(&image, running, inventory);
+        let report =
+            ContainerBuilds { name, image, builds: builds.iter().map(ToString::to_string).collect(), known_from };
+        ViewContainer { report, os, builds, platforms, place }
     }
 
     /// The facts about an image of its pods.
@@ -377,6 +425,24 @@ impl<'a> WorkloadView<'a> {
     /// The first container whose image excludes hosts of that build.
     pub(crate) fn misfit(&self, host: Build, fleet: &FleetRules<'_>) -> Option<&ViewContainer> {
         self.containers.iter().find(|container| container.excludes(host, fleet))
+    }
+
+    /// Its containers and image volumes.
+    pub fn images(&self) -> impl Iterator<Item = &ViewContainer> + Clone {
+        self.containers.iter().chain(&self.image_volumes)
+    }
+
+    /// The field with the image of a container or a volume.
+    pub fn image_path(&self, image: &ViewContainer) -> String {
+        let name = &image.report.name;
+        match image.place {
+            ContainerPlace::Object(list, at) => self.path(&format!("spec.{list}[{at}].image")),
+            ContainerPlace::Volume(at) => self.path(&format!("spec.volumes[{at}].image.reference")),
+            ContainerPlace::Pods | ContainerPlace::Ephemeral => {
+                format!("spec.containers of its pods, image of container {name}")
+            }
+            ContainerPlace::VolumeOfPods => format!("spec.volumes of its pods, image of volume {name}"),
+        }
     }
 
     /// Path of a field of the pod: `spec.template.spec.nodeSelector`.

@@ -29,6 +29,7 @@ pub(crate) use reader::LONGEST_NAME;
 pub use reader::{InventoryReader, ReadInput};
 pub use records::{
     BudgetRecord, BudgetStatus, ContainerShape, Inventory, NodeRecord, NodeSize, ObjectKey, PodRecord, PodShape,
+    VolumeShape,
 };
 pub(crate) use records::{OwnerKey, RunningContainer, WorkloadRecord};
 pub use reduced_texts::{KEPT_MESSAGE, SERVICE_ACCOUNT, program_names};

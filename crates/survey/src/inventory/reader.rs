@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use mullion_engine::model::declared_features::{DeclaredFeature, needed_features};
-use mullion_engine::model::names::{CONTAINER_LISTS, EPHEMERAL_CONTAINERS, WINDOWS_BUILD_LABEL};
-use mullion_engine::model::pod_view::Pod;
+use mullion_engine::model::names::{EPHEMERAL_CONTAINERS, WINDOWS_BUILD_LABEL};
+use mullion_engine::model::pod_view::{Container, ImageVolume, Pod};
 use mullion_engine::model::scheduling::SchedulingConstraints;
 use mullion_engine::model::text::prefix;
 use mullion_engine::model::windows::Build;
@@ -24,7 +24,7 @@ use crate::inventory::kinds::{IMAGE_PLATFORMS, is_of_known_group, kind_of_plural
 use crate::inventory::node_pools::{read_node_class, read_node_pool};
 use crate::inventory::records::{
     ContainerShape, EventRecord, Inventory, NetworkPolicyRecord, NodeRecord, ObjectKey, OwnerKey, PodRecord, PodShape,
-    WorkloadRecord,
+    VolumeShape, WorkloadRecord,
 };
 use crate::inventory::status::read_status;
 use crate::inventory::strip::strip;
@@ -493,16 +493,12 @@ impl InventoryReader {
         let pod = Pod::of(WorkloadKind::Pod, object);
         let host_process = pod.is_some_and(|pod| pod.host_process());
         let needed: Vec<&'static DeclaredFeature> = pod.into_iter().flat_map(needed_features).collect();
-        let in_list = |list: &'static str| {
-            let all = object.pointer("/spec").and_then(|spec| spec.get(list)?.as_array()).into_iter().flatten();
-            all.map(move |container| {
-                let text = |key: &str| container.get(key).and_then(Value::as_str).unwrap_or_default();
-                (text("name"), text("image"), list == EPHEMERAL_CONTAINERS)
-            })
-        };
-        let containers: Vec<(&str, &str, bool)> = CONTAINER_LISTS.into_iter().flat_map(in_list).collect();
+        let volumes = pod.map(|pod| pod.image_volumes()).unwrap_or_default();
+        let containers: Vec<(&str, &str, bool, Vec<u16>)> =
+            pod.map(|pod| containers_of(pod, &volumes)).unwrap_or_default();
         let parts = json!({
             "containers": containers,
+            "volumes": volumes.iter().map(|volume| (volume.name, volume.reference)).collect::<Vec<_>>(),
             "constraints": {
                 "nodeSelector": spec("nodeSelector"), "affinity": affinity, "tolerations": spec("tolerations"),
             },
@@ -515,13 +511,20 @@ impl InventoryReader {
             return (Arc::clone(known), target);
         }
         let constraints = parts.get("constraints").cloned().unwrap_or_default();
-        let containers = containers.into_iter().map(|(name, image, ephemeral)| ContainerShape {
+        let containers = containers.into_iter().map(|(name, image, ephemeral, mounts)| ContainerShape {
             name: share(&mut self.texts, name),
             image: share(&mut self.texts, image),
             ephemeral,
+            mounts: mounts.into(),
+        });
+        let containers = containers.collect();
+        let image_volumes = volumes.iter().map(|volume| VolumeShape {
+            name: share(&mut self.texts, volume.name),
+            image: share(&mut self.texts, volume.reference),
         });
         let shape = Arc::new(PodShape {
-            containers: containers.collect(),
+            containers,
+            image_volumes: image_volumes.collect(),
             // The API server cannot have accepted a field of another type.
             constraints: SchedulingConstraints::deserialize(constraints).unwrap_or_default(),
             runtime_class: parts.get("class").and_then(Value::as_str).map(str::to_owned),
@@ -566,6 +569,20 @@ impl InventoryReader {
             events.remove(oldest);
         }
     }
+}
+
+/// The containers of a pod: name, image, whether it is ephemeral, and the positions of the image volumes that it mounts.
+fn containers_of<'p>(pod: Pod<'p>, volumes: &[ImageVolume<'p>]) -> Vec<(&'p str, &'p str, bool, Vec<u16>)> {
+    let named = volumes.iter().enumerate().filter_map(|(at, volume)| Some((volume.name, u16::try_from(at).ok()?)));
+    let positions: HashMap<&str, u16> = named.collect();
+    let of = |container: Container<'p>| {
+        let mounts = container.items("/volumeMounts").iter().filter(|_| !positions.is_empty());
+        let mounts: BTreeSet<u16> =
+            mounts.filter_map(|mount| positions.get(mount.get("name")?.as_str()?).copied()).collect();
+        let image = container.image().unwrap_or_default();
+        (container.name(), image, container.list == EPHEMERAL_CONTAINERS, mounts.into_iter().collect())
+    };
+    pod.containers().map(of).collect()
 }
 
 /// Whether a Job is complete or has failed.

@@ -283,6 +283,8 @@ pub(crate) struct StatusText {
 pub struct PodShape {
     /// Its containers, init and ephemeral containers included.
     pub containers: Vec<ContainerShape>,
+    /// Its image volumes that a container mounts.
+    pub image_volumes: Vec<VolumeShape>,
     /// The constraints, without the name of a node.
     pub(crate) constraints: SchedulingConstraints,
     /// `spec.runtimeClassName`.
@@ -301,6 +303,24 @@ pub struct ContainerShape {
     pub image: Arc<str>,
     /// Whether it is an ephemeral container, which no template has.
     pub(crate) ephemeral: bool,
+    /// The image volumes that it mounts: indexes into those of the shape.
+    pub(crate) mounts: Box<[u16]>,
+}
+
+/// An image volume of a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeShape {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its image, as the pod names it.
+    pub image: Arc<str>,
+}
+
+impl PodShape {
+    /// The image volumes that the container mounts.
+    pub(crate) fn volumes_of(&self, container: &ContainerShape) -> impl Iterator<Item = &VolumeShape> {
+        container.mounts.iter().filter_map(|at| self.image_volumes.get(usize::from(*at)))
+    }
 }
 
 /// An object with a pod template, or one that owns such an object.

@@ -26,7 +26,9 @@ impl EvidenceContext<'_> {
         pod: &PodRecord,
         node: &FleetNode<'_>,
     ) -> Option<StuckEvidence> {
-        self.by_image(view, pod, node).or_else(|| self.by_message(pod))
+        self.by_image(view, pod, node)
+            .or_else(|| self.by_volume_image(view, pod, node))
+            .or_else(|| self.by_message(pod))
     }
 
     fn by_image(&self, view: &WorkloadView<'_>, pod: &PodRecord, node: &FleetNode<'_>) -> Option<StuckEvidence> {
@@ -45,6 +47,23 @@ impl EvidenceContext<'_> {
             let of_build =
                 || StuckEvidence::ImageBuild { image: name, builds: image.builds, host, known_from: image.known_from };
             is_excluded.then(of_build)
+        })
+    }
+
+    /// A volume for which the node finds no files: its image is for the other system, or is an index without an entry for the
+    /// node. The node chooses the entry, whatever the isolation of the containers is.
+    fn by_volume_image(&self, view: &WorkloadView<'_>, pod: &PodRecord, node: &FleetNode<'_>) -> Option<StuckEvidence> {
+        let os = node.node.os?;
+        let started = |image, build| self.started.has(image, os, build);
+        pod.shape.image_volumes.iter().find_map(|volume| {
+            let image = view.image(&volume.image, self.running, self.inventory);
+            let (name, known_from) = (volume.image.to_string(), image.known_from);
+            if image.os == ImageOs::from(os.other()) && !started(&volume.image, None) {
+                return Some(StuckEvidence::ImageSystem { image: name, os: os.other(), known_from });
+            }
+            let host = node.node.build.filter(|_| os == Os::Windows && image.is_index() && !image.builds.is_empty())?;
+            let is_excluded = !self.rules.runs(host, &image.builds) && !started(&volume.image, Some(host));
+            is_excluded.then_some(StuckEvidence::ImageBuild { image: name, builds: image.builds, host, known_from })
         })
     }
 

@@ -1,4 +1,5 @@
-//! Where containers of an image started: an image that started on a node of one kind is not excluded from that kind.
+//! Where containers of an image started, and those that mount a volume of it: an image that started on a node of one kind is
+//! not excluded from that kind.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,8 +25,11 @@ impl StartedImages {
             let Some((node, os)) = node.and_then(|node| Some((node, node.os?))) else { continue };
             for running in &pod.running {
                 let Some(container) = pod.shape.containers.get(usize::from(running.container)) else { continue };
-                on.insert((Arc::clone(&container.image), os, None));
-                on.insert((Arc::clone(&container.image), os, node.build));
+                let of_volumes = pod.shape.volumes_of(container).map(|volume| &volume.image);
+                for image in of_volumes.chain([&container.image]) {
+                    on.insert((Arc::clone(image), os, None));
+                    on.insert((Arc::clone(image), os, node.build));
+                }
             }
         }
         Self { on }

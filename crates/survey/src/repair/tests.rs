@@ -386,6 +386,44 @@ fn images_that_started_on_the_same_kind_of_node_exclude_nothing() {
     }
 }
 
+/// The node pulls the image of a volume by its own platform: another system, or an index without an entry for it, fails.
+#[test]
+fn image_volumes_that_exclude_the_node() {
+    let with_volume = |object: Value, spec: &str, image: &str| {
+        let mounts = json!([{"name": "v", "mountPath": "/v"}]);
+        let object = with(object, &format!("{spec}/containers/0/volumeMounts"), mounts);
+        with(object, &format!("{spec}/volumes"), json!([{"name": "v", "image": {"reference": image}}]))
+    };
+    let nano = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
+    let entries = |index: bool| {
+        let entry = json!({"os": "windows", "os.version": "10.0.20348.1"});
+        let platforms = if index { json!({"index": [entry]}) } else { json!({"manifest": entry}) };
+        json!({"apiVersion": "mullion.dev/v1alpha1", "kind": "ImagePlatforms", "images": {nano: platforms}})
+    };
+    let runs = |image: &str, on: &str| {
+        let running = json!([{"name": "c", "ready": true, "state": {"running": {"startedAt": LONG_AGO}}}]);
+        let pod = with(pod("", PRIVATE, on), "/status", json!({"phase": "Running", "containerStatuses": running}));
+        with_volume(with(pod, "/metadata/name", json!("other")), "/spec", image)
+    };
+    let cases: [(&str, &str, Vec<Value>, &str); 8] = [
+        (nano, "l1", vec![], "evict w19 w22 w22b"),
+        // Its name states no more than the build of its layers: whether it is an index is not known.
+        (nano, "w19", vec![], "-"),
+        (nano, "w19", vec![entries(false)], "-"),
+        (nano, "w19", vec![entries(true)], "LandsThereAgain"),
+        (nano, "w22", vec![entries(true)], "-"),
+        (nano, "w19", vec![entries(true), runs(nano, "w19")], "-"),
+        (LINUX, "w22", vec![], "evict l1 l2"),
+        (LINUX, "w22", vec![runs(LINUX, "w22b")], "-"),
+    ];
+    for (image, on, more, expected) in cases {
+        let young = with(pod("ReplicaSet", PRIVATE, on), "/status/startTime", json!(JUST_NOW));
+        let own = [with_volume(replica_set(PRIVATE), "/spec/template/spec", image), with_volume(young, "/spec", image)];
+        let objects = [own.to_vec(), more.clone()].concat();
+        assert_eq!(outcome(&cluster(&objects)), expected, "{image} on {on}: {more:?}");
+    }
+}
+
 #[test]
 fn messages_and_events() {
     let selects_linux = || {

@@ -8,6 +8,6 @@ mod pod;
 mod unread;
 
 pub use container::Container;
-pub use pod::Pod;
+pub use pod::{ImageVolume, Pod};
 pub(crate) use unread::{MANAGED_DECISION, is_read, is_read_whole};
 pub use unread::{UnreadMembers, is_unread, is_unread_list, unread_members};

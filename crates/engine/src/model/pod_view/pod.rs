@@ -21,6 +21,17 @@ pub struct Pod<'a> {
     root: &'a Value,
 }
 
+/// A volume with the files of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageVolume<'a> {
+    /// Position in `spec.volumes`.
+    pub index: usize,
+    /// `name`.
+    pub name: &'a str,
+    /// `image.reference`, as the workload specifies it.
+    pub reference: &'a str,
+}
+
 impl<'a> Pod<'a> {
     /// The pod in `object`, a workload of that kind; `None` if there is no object where the pod should be.
     pub fn of(kind: WorkloadKind, object: &'a Value) -> Option<Self> {
@@ -70,21 +81,25 @@ impl<'a> Pod<'a> {
         })
     }
 
-    /// The image volumes that a container mounts: the position of the volume, and its reference. The kubelet mounts no
-    /// others (`pkg/kubelet/kuberuntime/kuberuntime_manager.go`, `toKubeContainerImageVolumes`).
-    pub fn image_volumes(&self) -> Vec<(usize, &'a str)> {
+    /// The image volumes that a container mounts. The kubelet pulls the others too, but a pull that fails stops only a
+    /// container that mounts the volume (`pkg/kubelet/kuberuntime/kuberuntime_manager.go`,
+    /// `toKubeContainerImageVolumes`).
+    pub fn image_volumes(&self) -> Vec<ImageVolume<'a>> {
         let reference =
             |volume: &'a Value| member(volume, "/image/reference")?.as_str().filter(|text| !text.is_empty());
-        let images = self.items("/spec/volumes").iter().enumerate();
-        let mut images: Vec<_> = images
-            .filter_map(|(index, volume)| Some((index, volume.get("name")?.as_str()?, reference(volume)?)))
+        let volumes = self.items("/spec/volumes").iter().enumerate();
+        let mut found: Vec<ImageVolume<'a>> = volumes
+            .filter_map(|(index, volume)| {
+                let name = volume.get("name")?.as_str()?;
+                Some(ImageVolume { index, name, reference: reference(volume)? })
+            })
             .collect();
-        if !images.is_empty() {
+        if !found.is_empty() {
             let mounts = self.containers().flat_map(|container| container.items("/volumeMounts"));
             let mounted: HashSet<&str> = mounts.filter_map(|mount| mount.get("name")?.as_str()).collect();
-            images.retain(|(_, name, _)| mounted.contains(name));
+            found.retain(|volume| mounted.contains(volume.name));
         }
-        images.into_iter().map(|(index, _, reference)| (index, reference)).collect()
+        found
     }
 
     /// The container that the absolute `pointer` leads into, and the rest of the pointer below it. Takes the same time

@@ -1,5 +1,6 @@
 //! 5xx: image builds compared with node builds.
 
+use crate::detect::VolumeImage;
 use crate::model::text::list_first;
 use crate::model::windows::Build;
 use crate::place::{WorkloadContext, runs_on};
@@ -35,16 +36,20 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
 /// How many builds a message lists.
 const LISTED: usize = 4;
 
-/// Images of volumes whose layers no node of the pod runs. Neither Kubernetes nor containerd documents whether the build of
-/// such layers must be that of the host, so they constrain no placement.
+/// Images of volumes whose layers no node of the pod runs. The node pulls them by its own build, whatever the isolation of
+/// the containers is; an index without an entry for it fails. It pulls a single manifest in any case, and neither
+/// Kubernetes nor containerd documents whether it mounts layers of another build, so these images constrain no placement.
 fn volumes(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let Some(nodes) = cx.input.snapshot.nodes.as_ref().filter(|nodes| !nodes.has_unknown_build()) else { return };
-    let runs_containers = |build: &&Build| cx.builds.known.is_empty() || cx.builds.hosts.contains(build);
+    let matters = cx.build_matters();
+    let runs_containers = |build: &&Build| !matters || cx.builds.known.is_empty() || cx.builds.hosts.contains(build);
     let hosts: Vec<Build> = nodes.windows_builds().iter().filter(runs_containers).copied().collect();
-    if hosts.is_empty() || !cx.build_matters() {
+    if hosts.is_empty() {
         return;
     }
-    for image in cx.input.volume_images.iter().filter(|image| !image.facts.builds.is_empty()) {
+    // Images for HostProcess containers often have one manifest with a build that means nothing.
+    let counts = |image: &&VolumeImage<'_>| matters || image.facts.platforms.as_ref().is_some_and(|all| all.index);
+    for image in cx.input.volume_images.iter().filter(counts).filter(|image| !image.facts.builds.is_empty()) {
         let builds = &image.facts.builds;
         if !hosts.iter().any(|host| runs_on(*host, builds, cx.input.snapshot, cx.node_settings)) {
             let (own, theirs) = (list_first(builds, LISTED), list_first(&hosts, LISTED));

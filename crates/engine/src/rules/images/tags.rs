@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
+use crate::detect::ImageFacts;
 use crate::detect::image_names::{Confidence, ImageSource, pin, shared_tag};
 use crate::model::cluster::Nodes;
 use crate::model::image::{ImageOs, ImageRef};
@@ -53,19 +54,19 @@ pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, o
     }
 }
 
-/// Images with a tag that moves between releases. If a policy lists the image, the policy decides its builds.
+/// Images of containers and volumes with a tag that moves between releases. If a policy lists the image, the policy decides its builds.
 pub(crate) fn floating_windows_tag(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let tables = PublishedImages::shipped();
-    for image in cx
-        .input
-        .images
-        .iter()
-        .filter(|image| image.facts.os == ImageOs::Windows && image.facts.source != ImageSource::Policy)
-    {
-        let Ok(parsed) = ImageRef::parse(image.image) else { continue };
+    let is_concerned = |facts: &ImageFacts| facts.os == ImageOs::Windows && facts.source != ImageSource::Policy;
+    let of_containers = cx.input.images.iter().filter(|image| is_concerned(&image.facts));
+    let of_containers = of_containers.map(|image| (image.image, cx.at(&image.container, "/image")));
+    let of_volumes = cx.input.volume_images.iter().filter(|image| is_concerned(&image.facts));
+    let of_volumes = of_volumes.map(|image| (image.image, cx.input.pod.at(&image.pointer())));
+    for (image, pointer) in of_containers.chain(of_volumes) {
+        let Ok(parsed) = ImageRef::parse(image) else { continue };
         let Some((row, shared)) = shared_tag(tables, &parsed) else { continue };
         let message = format!("its tag names no release: {}", shared.moved);
-        let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
+        let mut found = cx.finding(rule, pointer, message);
         let pinned = pinned_builds(row, shared, cx).into_iter().find_map(|build| pin(tables, &parsed, build));
         found.help = match &pinned {
             Some(pinned) => format!("use one that does, {}{}", such_as(pinned), remarks_on(pinned)).into(),
