@@ -53,13 +53,12 @@ const IMPURE: [&str; 8] = ["axum", "hyper", "kube", "rustls", "aws-lc-rs", "toki
 const ROOMS: [&str; 7] = ["model", "pod_templates", "detect", "place", "rules", "patch", "admission"];
 
 /// The modules of the program. A module imports those before it; webhook and controller do not import each other.
-const PROGRAM: [&str; 15] = [
+const PROGRAM: [&str; 14] = [
     "exact_text",
     "directory_walk",
     "admission_probe",
     "shutdown_signals",
     "value_hash",
-    "minor_release",
     "telemetry",
     "cluster",
     "policy_files",
