@@ -32,7 +32,7 @@ const SOURCES: [&str; 7] = [
 /// needs it.
 const DEPENDENCIES: [(&str, &[&str]); 6] = [
     ("mullion-manifest", &["json-patch", "jsonptr", "serde", "serde-saphyr", "serde_json", "similar", "thiserror"]),
-    ("mullion-engine", &["json-patch", "serde", "serde_json", "thiserror"]),
+    ("mullion-engine", &["jiff", "json-patch", "serde", "serde_json", "thiserror"]),
     ("mullion-snapshot", &["mullion-engine", "mullion-manifest", "serde", "serde_json"]),
     (
         "mullion-policy",

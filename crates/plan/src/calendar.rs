@@ -89,11 +89,11 @@ fn product_end(container: &PlannedContainer, context: PlanContext<'_>) -> Option
     let end = row.support_end.as_ref()?;
     let product = row.product.as_deref().unwrap_or("the product");
     Some(Deadline {
-        date: end.date.to_string().parse().ok()?,
+        date: end.date,
         what: format!("Support of the version of {product} in the image ends; use {}", end.instead),
         concerns: format!("Image of container {}", container.name),
         source: row.source.clone(),
-        as_of: row.as_of.to_string().parse().ok()?,
+        as_of: row.as_of,
     })
 }
 

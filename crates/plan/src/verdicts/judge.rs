@@ -442,7 +442,7 @@ impl ImageJudge<'_> {
             remarks.push(format!("The proposed tag has had no updates since {since}."));
         }
         if let Some(end) = proposed.support_end {
-            let ends = if end.date.to_string() < self.context.today.to_string() { "ended" } else { "ends" };
+            let ends = if end.date < self.context.today { "ended" } else { "ends" };
             remarks.push(format!("Support of its product {ends} on {}: move to {}.", end.date, end.instead));
         }
         remarks.extend(proposed.notes.iter().map(|note| sentence(note)));

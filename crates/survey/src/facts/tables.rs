@@ -87,7 +87,7 @@ impl Facts {
     /// The tables that are part of Mullion. A test parses them, so they are never malformed.
     pub fn built_in() -> Self {
         let images = PublishedImages::shipped();
-        let checked = images.as_of.as_ref().and_then(|date| date.to_string().parse().ok()).unwrap_or(Date::MIN);
+        let checked = images.as_of.unwrap_or(Date::MIN);
         let mut facts = Self {
             checked: Date::MIN,
             dates: Vec::new(),
@@ -134,8 +134,7 @@ impl Facts {
             note(FactsTable::Dates);
         }
         if let Some(images) = images {
-            let as_of = mullion_engine::model::published_images::Date::try_from(checked.to_string()).ok();
-            self.images = Cow::Owned(PublishedImages { as_of, images });
+            self.images = Cow::Owned(PublishedImages { as_of: Some(checked), images });
             note(FactsTable::Images);
         }
         if let Some(rows) = constraints {
