@@ -29,16 +29,24 @@ const SOURCES: [&str; 7] = [
 ];
 
 /// The direct dependencies that each pure crate may have. If you add to a list, explain in the review why the crate
-/// needs it.
+/// needs it. jiff: calendar dates, in tables and as an argument; used without a clock.
 const DEPENDENCIES: [(&str, &[&str]); 6] = [
     ("mullion-manifest", &["json-patch", "jsonptr", "serde", "serde-saphyr", "serde_json", "similar", "thiserror"]),
     ("mullion-engine", &["jiff", "json-patch", "serde", "serde_json", "thiserror"]),
     ("mullion-snapshot", &["mullion-engine", "mullion-manifest", "serde", "serde_json"]),
     (
         "mullion-policy",
-        &["base64", "json-patch", "mullion-engine", "mullion-manifest", "mullion-snapshot", "serde", "serde_json"],
+        &[
+            "base64",
+            "jiff",
+            "json-patch",
+            "mullion-engine",
+            "mullion-manifest",
+            "mullion-snapshot",
+            "serde",
+            "serde_json",
+        ],
     ),
-    // jiff: calendar dates, in tables and as an argument; used without a clock.
     (
         "mullion-survey",
         &["jiff", "mullion-engine", "mullion-manifest", "mullion-policy", "mullion-snapshot", "serde", "serde_json"],
