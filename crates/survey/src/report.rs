@@ -4,7 +4,10 @@
 //! are whole English sentences with a period, unless their documentation specifies otherwise. Names of objects and
 //! messages of a cluster are untrusted text: a format escapes them.
 
+use std::fmt;
+
 use jiff::civil::Date;
+use mullion_engine::model::text::full_name;
 use serde::{Deserialize, Serialize};
 
 /// The value of [`SurveyReport::schema`].
@@ -246,6 +249,20 @@ pub struct ObjectRef {
     pub kind: String,
     /// Its name.
     pub name: String,
+}
+
+impl ObjectRef {
+    /// `shop/web`; without a namespace, `win-1`.
+    pub fn full_name(&self) -> String {
+        full_name(&self.namespace, &self.name)
+    }
+}
+
+/// `Deployment shop/web`, or `Node win-1`.
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.full_name())
+    }
 }
 
 /// A workload with its pods.

@@ -162,7 +162,7 @@ impl<'r> Matches<'r> {
                         continue;
                     }
                 };
-                let place = format!("{place} ({})", shown(one.planned));
+                let place = format!("{place} ({})", one.planned.object);
                 if let Some(reason) = one.refusal() {
                     messages.push(format!("{place}: not written: {reason}"));
                     continue;
@@ -196,7 +196,7 @@ impl<'r> Matches<'r> {
     /// Names the workloads that no document describes.
     fn report_rest(&self, directory: &Path, io: &mut Io<'_>) -> io::Result<()> {
         let rest = self.workloads.iter().filter(|one| one.documents.is_empty());
-        let names: Vec<String> = rest.map(|one| shown(one.planned)).collect();
+        let names: Vec<String> = rest.map(|one| one.planned.object.to_string()).collect();
         if names.is_empty() {
             return Ok(());
         }
@@ -243,12 +243,6 @@ fn refusal(planned: &PlannedWorkload, release: &str, include_guesses: bool) -> O
     let guess = guesses.next().filter(|_| !include_guesses)?;
     let image = guess.after.as_ref().and_then(|after| after.as_str()).unwrap_or_default();
     Some(format!("image {image} is a guess; confirm it with --registry, or add --include-guesses"))
-}
-
-/// `Deployment shop/web`.
-fn shown(planned: &PlannedWorkload) -> String {
-    let object = &planned.object;
-    format!("{} {}/{}", object.kind, object.namespace, object.name)
 }
 
 fn read(path: &Path) -> Result<SourceText, InputFailure> {

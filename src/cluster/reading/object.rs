@@ -4,6 +4,7 @@ use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mullion_engine::model::dns_name::{DNS_LABEL_LIMIT, DNS_SUBDOMAIN_LIMIT};
+use mullion_engine::model::text::full_name;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Unexpected, Visitor};
 
@@ -55,11 +56,6 @@ impl Head {
     pub(crate) fn full_name(&self) -> String {
         full_name(&self.namespace, &self.name)
     }
-}
-
-/// `shop/web`; without a namespace, `web`.
-pub(crate) fn full_name(namespace: &str, name: &str) -> String {
-    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
 impl fmt::Display for Unreadable {

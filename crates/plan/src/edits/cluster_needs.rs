@@ -50,15 +50,14 @@ pub(crate) fn object_changes(moves: &[WorkloadMove], fleet: &Fleet<'_>, scope: &
     let mut classes: BTreeMap<&str, NewClass<'_>> = BTreeMap::new();
     for one in moves {
         let object = &one.report.object;
-        let user = || format!("{} {}/{}", object.kind, object.namespace, object.name);
         for need in &one.needs {
             match need {
                 ClusterNeed::Label { pool, key, value } => {
-                    labels.entry((pool, key)).or_default().entry(value).or_default().push(user());
+                    labels.entry((pool, key)).or_default().entry(value).or_default().push(object.to_string());
                 }
                 ClusterNeed::RuntimeClass { name, manifest, instead_of } => {
                     let class = NewClass { manifest, instead_of, users: Vec::new() };
-                    classes.entry(name).or_insert(class).users.push(user());
+                    classes.entry(name).or_insert(class).users.push(object.to_string());
                 }
             }
         }
