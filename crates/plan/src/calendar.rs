@@ -15,10 +15,7 @@ use crate::workload_move::WorkloadMove;
 use mullion_engine::model::MinorVersion;
 use mullion_survey::analysis::{Fleet, FleetPool, is_image, next_first};
 use mullion_survey::facts::dates::{Concerns, LifecycleDate};
-use mullion_survey::report::{Deadline, ObjectRef};
-
-/// The most workloads that a date names.
-const MAX_OBJECTS: usize = 50;
+use mullion_survey::report::{Deadline, MAX_OBJECTS, ObjectRef};
 
 /// What is added to a date that is earlier than the day of the report.
 const PASSED: &str = "; the date has passed";

@@ -19,10 +19,7 @@ use crate::workload_move::WorkloadMove;
 use mullion_engine::model::MinorVersion;
 use mullion_survey::analysis::Fleet;
 use mullion_survey::facts::behavior_changes::{BehaviorRow, Moves, Use};
-use mullion_survey::report::ObjectRef;
-
-/// The most workloads that a change names.
-const MAX_OBJECTS: usize = 50;
+use mullion_survey::report::{MAX_OBJECTS, ObjectRef};
 
 /// The rows of the table that concern at least one workload.
 pub(crate) fn changes(

@@ -54,9 +54,6 @@ const MAX_WORKLOADS: usize = 100;
 const MAX_LABELS: usize = 20;
 const MAX_VALUES: usize = 10;
 
-/// The maximum number of objects that an entry lists.
-const MAX_OBJECTS: usize = 50;
-
 /// Declared pools, compared with the waiting pods of one workload after the other.
 pub struct DeclaredPools<'a> {
     inventory: &'a Inventory,
@@ -183,7 +180,7 @@ impl<'a> DeclaredPools<'a> {
         let has_windows = fleet.has(Os::Windows) || self.pools.iter().any(|pool| pool.os == Some(Os::Windows));
         for pool in &self.pools {
             let Declaration::NodePool(record) = pool.declared else { continue };
-            let object = object("NodePool", &record.name);
+            let object = ObjectRef::cluster_wide("NodePool", &*record.name);
             let repels = |taint: &Taint| {
                 marks_windows(taint, &self.policies.nodes)
                     && ["NoSchedule", "NoExecute"].contains(&taint.effect.as_str())
@@ -216,14 +213,11 @@ impl<'a> DeclaredPools<'a> {
         }
         let names: BTreeSet<&str> = fleet.nodes.iter().filter_map(|one| one.node.labels.get(NODE_POOL)).collect();
         let plurals = PROVISIONER_KINDS.map(|(_, kind)| kind.plural).join(",");
-        (!names.is_empty()).then(|| Unknown {
-            what: "Which pools without nodes Karpenter can start is not known: its NodePools were not read.".to_owned(),
-            resolve: format!(
-                "Read them too, as with kubectl get {plurals} -o json; leave out what your cluster does not have."
-            ),
-            objects: names.iter().take(MAX_OBJECTS).map(|name| object("NodePool", name)).collect(),
-            all: names.len(),
-        })
+        Unknown::of(
+            "Which pools without nodes Karpenter can start is not known: its NodePools were not read.",
+            format!("Read them too, as with kubectl get {plurals} -o json; leave out what your cluster does not have."),
+            names.into_iter().map(|name| ObjectRef::cluster_wide("NodePool", name)),
+        )
     }
 
     /// That pools or pods were too many.
@@ -232,7 +226,7 @@ impl<'a> DeclaredPools<'a> {
             what: "Which declared pools have no nodes, and which pods would start them, is known in part: there are too many."
                 .to_owned(),
             resolve: "Select namespaces with -n, or pass a dump with fewer NodePools.".to_owned(),
-            objects: vec![object("Cluster", "declared pools")],
+            objects: vec![ObjectRef::cluster_wide("Cluster", "declared pools")],
             all: self.left_out,
         })
     }
@@ -387,8 +381,4 @@ impl<'a> DeclaredPool<'a> {
         let excluded = |build| view.containers.iter().any(|container| container.excludes(build, rules));
         !other_system && (isolated || !self.build.is_some_and(excluded))
     }
-}
-
-fn object(kind: &str, name: &str) -> ObjectRef {
-    ObjectRef { namespace: String::new(), kind: kind.to_owned(), name: name.to_owned() }
 }

@@ -165,7 +165,7 @@ fn find_end(
     };
     let text = format!("{}: {}. Source of {}: {}.", row.date, row.what, row.as_of, row.source);
     if concerned.is_empty() {
-        let object = ObjectRef { namespace: String::new(), kind: "Cluster".to_owned(), name: "images".to_owned() };
+        let object = ObjectRef::cluster_wide("Cluster", "images");
         found.add(&object, place(format!("{text} It concerns {}", lower_first(&deadline.concerns))));
         return;
     }
@@ -184,7 +184,7 @@ pub(crate) fn object_of(pool: &FleetPool) -> ObjectRef {
         Some(release) if release != pool.name => format!("{} ({release})", pool.name),
         _ => pool.name.clone(),
     };
-    ObjectRef { namespace: String::new(), kind: "NodePool".to_owned(), name }
+    ObjectRef::cluster_wide("NodePool", name)
 }
 
 /// Nodes with an older revision than the newest of their build.
