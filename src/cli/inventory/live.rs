@@ -34,7 +34,7 @@ pub(crate) fn read(
     io: &mut Io<'_>,
 ) -> anyhow::Result<(String, Option<PolicySet>)> {
     block_on(async {
-        let connection = args.cluster.connect().await?;
+        let connection = args.source.cluster.connect().await?;
         let context = connection.context.clone();
         let objects = ClusterReader::new(&connection);
         let policies = policies_of_the_cluster(&objects, &context, selection).await?;
@@ -121,10 +121,10 @@ fn kinds() -> impl Iterator<Item = &'static Kind> {
 
 /// The scope, for the first line.
 fn scope(args: &InventoryArgs) -> String {
-    let label = if args.selected_namespaces().len() == 1 { "namespace" } else { "namespaces" };
+    let label = if args.source.selected_namespaces().len() == 1 { "namespace" } else { "namespaces" };
     let mut scope = String::new();
-    if !args.selected_namespaces().is_empty() {
-        scope = format!(", {label} {}", list_with(args.selected_namespaces(), "and"));
+    if !args.source.selected_namespaces().is_empty() {
+        scope = format!(", {label} {}", list_with(args.source.selected_namespaces(), "and"));
     }
     if let Some(labels) = &args.selector {
         scope.extend([", labels ", labels]);
@@ -136,11 +136,11 @@ fn scope(args: &InventoryArgs) -> String {
 fn queries<'a>(args: &'a InventoryArgs, kind: &Kind) -> Vec<ListQuery<'a>> {
     // Budgets, autoscalers and Events do not have the labels of the workloads that they are about.
     let labels = args.selector.as_deref().filter(|_| WORKLOADS.contains(kind));
-    if args.selected_namespaces().is_empty() || !(kind.is_namespaced() || kind == &NAMESPACES) {
+    if args.source.selected_namespaces().is_empty() || !(kind.is_namespaced() || kind == &NAMESPACES) {
         return vec![ListQuery { labels, ..ListQuery::default() }];
     }
     let of = |namespace: &'a String| ListQuery { namespace: Some(namespace), labels, ..ListQuery::default() };
-    args.selected_namespaces().iter().map(of).collect()
+    args.source.selected_namespaces().iter().map(of).collect()
 }
 
 /// The groups of APIs that the API server has. Every user may read them by default; without them no kind of another group is

@@ -56,10 +56,10 @@ pub(crate) fn read(command: &str, args: &InventoryArgs, io: &mut Io<'_>) -> anyh
     let files = args.files()?;
     let is_live = files.is_empty();
     ensure!(
-        is_live || !args.cluster.names_a_cluster(),
+        is_live || !args.source.cluster.names_a_cluster(),
         "{command}: either files or a cluster; without files, --context and the like select the cluster that is read"
     );
-    let selection = PolicySelection::new(command, &args.policies)?;
+    let selection = PolicySelection::new(command, &args.source.policies)?;
     if !is_live {
         selection.ensure_no_cluster(command, "files are read; remove them, or name files of policies")?;
     }
@@ -73,7 +73,7 @@ pub(crate) fn read(command: &str, args: &InventoryArgs, io: &mut Io<'_>) -> anyh
     } else {
         let names: Vec<String> = files.iter().map(|path| shown_name(path)).collect();
         let scope = DumpScope::new(command, args)?;
-        let unreadable = dumps::read(command, &files, args.links.into(), &mut reader, &mut saved, &scope, io)?;
+        let unreadable = dumps::read(command, &files, args.source.links.into(), &mut reader, &mut saved, &scope, io)?;
         args.excluded().into_iter().for_each(|excluded| reader.unread(excluded));
         (list_first(&names, NAMED), None, unreadable)
     };
