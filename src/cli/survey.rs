@@ -70,7 +70,7 @@ pub enum FailOnSurvey {
 /// Surveys the inputs and writes the report.
 pub(crate) fn run(args: &SurveyArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let earlier = args.against.as_deref().map(read_earlier).transpose()?;
-    let Some(read) = inventory::read("survey", &args.input, io)? else { return Ok(Outcome::Unreadable) };
+    let Some(read) = inventory::read_inventory("survey", &args.input, io)? else { return Ok(Outcome::Unreadable) };
     let report = survey(
         &read.inventory,
         SurveyContext {

@@ -64,7 +64,7 @@ pub async fn run(leading: LeaderContext) {
             _ = ticks.tick() => {}
             () = stop.cancelled() => return,
         }
-        let (newest, now) = (snapshot.snapshot(), Instant::now());
+        let (newest, now) = (snapshot.current(), Instant::now());
         builds.update(newest.nodes.iter().flat_map(Nodes::windows_builds).copied(), now);
         let changed = [policies.has_changed(), state.has_changed(), claimants.has_changed()];
         let changed = changed.into_iter().any(|changed| changed.unwrap_or(false))

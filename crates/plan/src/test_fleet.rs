@@ -52,11 +52,11 @@ impl TestPlan {
 
     pub(crate) fn inventory(&self) -> Inventory {
         let mut reader = InventoryReader::default();
-        reader.begin("dump");
+        reader.begin_input("dump");
         for object in &self.objects {
             reader.add(object.clone(), None, &mut |_| {});
         }
-        assert_eq!(reader.end().problems, Vec::<String>::new());
+        assert_eq!(reader.end_input().problems, Vec::<String>::new());
         reader.finish()
     }
 

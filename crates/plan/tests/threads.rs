@@ -129,9 +129,9 @@ fn inventory(dump: &str) -> Inventory {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/threads").join(format!("{dump}.yaml"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut reader = InventoryReader::default();
-    reader.begin(dump);
+    reader.begin_input(dump);
     let problems = read_yaml(&text, &mut |object, kind| reader.add(object, kind, &mut |_| {}));
-    assert_eq!((problems, reader.end().problems), (Vec::new(), Vec::new()), "{dump}");
+    assert_eq!((problems, reader.end_input().problems), (Vec::new(), Vec::new()), "{dump}");
     reader.finish()
 }
 

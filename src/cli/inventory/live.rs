@@ -26,7 +26,7 @@ use crate::telemetry::in_words;
 /// Reads the selected objects of the cluster into `reader`, and returns the name of its context, and its policies if they
 /// are selected and can be read. Kinds that cannot be read are part of the inventory; a cluster that does not respond is an
 /// error.
-pub(crate) fn read(
+pub(crate) fn read_cluster(
     args: &InventoryArgs,
     selection: &PolicySelection,
     reader: &mut InventoryReader,
@@ -39,7 +39,7 @@ pub(crate) fn read(
         let objects = ClusterReader::new(&connection);
         let policies = policies_of_the_cluster(&objects, &context, selection).await?;
         io.eprintln(format_args!("context {context}{}{}", scope(args), policies.clause))?;
-        reader.begin(&context);
+        reader.begin_input(&context);
         args.excluded().into_iter().for_each(|excluded| reader.unread(excluded));
         if let Some(reason) = policies.not_read {
             reader.unread(Unread {
@@ -106,7 +106,7 @@ pub(crate) fn read(
             Err(error) => io.eprintln(format_args!("the version of the API server: {}", in_words(&error)))?,
         }
         reader.taken_at(&Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-        for problem in reader.end().problems {
+        for problem in reader.end_input().problems {
             io.eprintln(format_args!("{context}: {problem}"))?;
         }
         Ok((context, policies.in_force.map(|policies| policies.set)))

@@ -8,4 +8,4 @@ mod read;
 mod saved;
 
 pub use arguments::{InventoryArgs, InventorySource};
-pub(crate) use read::read;
+pub(crate) use read::read_inventory;

@@ -52,7 +52,11 @@ impl ClusterInput {
 const NAMED: usize = 3;
 
 /// Reads what the arguments select; `None` if it contains no object, which is reported. `command`: for messages.
-pub(crate) fn read(command: &str, args: &InventoryArgs, io: &mut Io<'_>) -> anyhow::Result<Option<ClusterInput>> {
+pub(crate) fn read_inventory(
+    command: &str,
+    args: &InventoryArgs,
+    io: &mut Io<'_>,
+) -> anyhow::Result<Option<ClusterInput>> {
     let files = args.files()?;
     let is_live = files.is_empty();
     ensure!(
@@ -68,12 +72,13 @@ pub(crate) fn read(command: &str, args: &InventoryArgs, io: &mut Io<'_>) -> anyh
     let mut saved = args.save.as_deref().map(SavedInventory::create).transpose()?;
     let mut reader = InventoryReader::default();
     let (cluster, in_force, unreadable) = if is_live {
-        let (cluster, in_force) = live::read(args, &selection, &mut reader, &mut saved, io)?;
+        let (cluster, in_force) = live::read_cluster(args, &selection, &mut reader, &mut saved, io)?;
         (cluster, in_force, 0)
     } else {
         let names: Vec<String> = files.iter().map(|path| shown_name(path)).collect();
         let scope = DumpScope::new(command, args)?;
-        let unreadable = dumps::read(command, &files, args.source.links.into(), &mut reader, &mut saved, &scope, io)?;
+        let unreadable =
+            dumps::read_dumps(command, &files, args.source.links.into(), &mut reader, &mut saved, &scope, io)?;
         args.excluded().into_iter().for_each(|excluded| reader.unread(excluded));
         (list_first(&names, NAMED), None, unreadable)
     };

@@ -134,7 +134,7 @@ pub(crate) fn run(args: &PlanArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     );
     let kubernetes = args.kubernetes.as_deref().map(minor_version).transpose()?;
     let mut cache = args.registry_cache.as_deref().map(|path| RegistryCache::open(path, args.registry)).transpose()?;
-    let Some(mut read) = inventory::read("plan", &args.input, io)? else { return Ok(Outcome::Unreadable) };
+    let Some(mut read) = inventory::read_inventory("plan", &args.input, io)? else { return Ok(Outcome::Unreadable) };
     let context = PlanContext {
         cluster: &read.cluster,
         source: read.source,

@@ -57,7 +57,7 @@ pub(super) fn write_files(
     let mut matches = Matches::new(report, include_guesses);
     let mut wanted = Vec::new();
     for path in files {
-        match read(&path) {
+        match read_source(&path) {
             Ok(source) => match matches.find(&source) {
                 Ok(0) => {}
                 Ok(_) => wanted.push(path),
@@ -68,7 +68,7 @@ pub(super) fn write_files(
     }
     let mut unwritten = 0;
     for path in wanted {
-        let changed = match read(&path) {
+        let changed = match read_source(&path) {
             Ok(source) => matches.edit(&source, io)?.map(|text| {
                 FileReplacement::prepare(&path, &source.encoding.encode(&text)).and_then(FileReplacement::finish)
             }),
@@ -245,7 +245,7 @@ fn refusal(planned: &PlannedWorkload, release: &str, include_guesses: bool) -> O
     Some(format!("image {image} is a guess; confirm it with --registry, or add --include-guesses"))
 }
 
-fn read(path: &Path) -> Result<SourceText, InputFailure> {
+fn read_source(path: &Path) -> Result<SourceText, InputFailure> {
     let name = path.display().to_string();
     let bytes = read_file(path).map_err(|error| InputFailure::of_file(name.as_str(), error.to_string()))?;
     source_text(name, bytes)

@@ -33,7 +33,9 @@ pub(crate) fn run(args: &RepairArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
         args.source.paths.is_empty() || args.selector.is_none(),
         "repair: -l selects pods of a cluster; leave it out with a dump, or leave out the files"
     );
-    let Some(read) = inventory::read("repair", &args.inventory(), io)? else { return Ok(Outcome::Unreadable) };
+    let Some(read) = inventory::read_inventory("repair", &args.inventory(), io)? else {
+        return Ok(Outcome::Unreadable);
+    };
     let policies = &read.policies;
     if read.source != Source::Cluster {
         let called = |_: &WorkloadObject<'_>| ReviewCall::Called;

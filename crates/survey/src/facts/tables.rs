@@ -12,7 +12,7 @@ use crate::facts::built_in;
 use crate::facts::commands::CommandRow;
 use crate::facts::constraints::ConstraintRow;
 use crate::facts::dates::LifecycleDate;
-use crate::facts::read::{FactsError, FactsFile, read};
+use crate::facts::read::{FactsError, FactsFile, parse_facts};
 use crate::node_product::NodeProduct;
 
 /// Dates, image facts, constraints, behavior changes and commands.
@@ -99,7 +99,7 @@ impl Facts {
         };
         for (name, text) in built_in::PARTS {
             // An error leaves the table empty.
-            if let Ok(part) = read(name, text) {
+            if let Ok(part) = parse_facts(name, text) {
                 facts.replace(part, false);
             }
         }
@@ -109,7 +109,7 @@ impl Facts {
     /// The built-in tables, with each table of the text in place of the built-in one. `name`: that of the file.
     pub fn parse(name: &str, text: &str) -> Result<Self, FactsError> {
         let mut facts = Self::built_in();
-        facts.replace(read(name, text)?, true);
+        facts.replace(parse_facts(name, text)?, true);
         Ok(facts)
     }
 

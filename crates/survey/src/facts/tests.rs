@@ -28,7 +28,7 @@ fn error(text: &str) -> String {
 #[test]
 fn built_in_tables_can_be_read() {
     for (name, text) in built_in::PARTS {
-        assert_eq!(read(name, text).map(drop).map_err(|error| error.to_string()), Ok(()));
+        assert_eq!(parse_facts(name, text).map(drop).map_err(|error| error.to_string()), Ok(()));
     }
     let facts = Facts::built_in();
     assert_eq!(facts.origins.len(), FactsTable::ALL.len());
