@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use mullion_engine::model::cluster::{Node, RuntimeClass, Taint};
 use mullion_engine::model::names::{OS_LABEL, OS_LABELS, WINDOWS_BUILD_LABEL};
-use mullion_engine::model::scheduling::{SchedulingConstraints, requirement_holds};
+use mullion_engine::model::scheduling::{Expression, SchedulingConstraints, requirement_holds};
 use mullion_engine::model::settings::{ExpectedPool, marks_windows};
 use mullion_engine::model::windows::{Build, release_name};
 use mullion_engine::model::{DetectedOs, Os};
@@ -21,7 +21,7 @@ use crate::analysis::fleet::{Fleet, POOL_LABELS};
 use crate::analysis::node_classes::{NodeClasses, with_class};
 use crate::analysis::owners::group;
 use crate::analysis::workload_view::{FleetRules, ViewContext, WorkloadView};
-use crate::inventory::{Inventory, NodePoolRecord, PROVISIONER_KINDS, PodRecord, PodShape, PoolRequirement};
+use crate::inventory::{Inventory, NodePoolRecord, PROVISIONER_KINDS, PodRecord, PodShape};
 use crate::report::{ObjectRef, PoolWithoutNodes, Unknown, WaitingPods};
 
 /// The label with the name of the NodePool.
@@ -306,7 +306,8 @@ impl<'a> DeclaredPool<'a> {
         match self.declared {
             Declaration::NodePool(record) => {
                 let required = record.requirements.iter().filter(|one| one.operator == "In");
-                let values = |one: &PoolRequirement| one.values.iter().take(MAX_VALUES).cloned().collect::<Vec<_>>();
+                let values =
+                    |one: &Expression| one.values.iter().flatten().take(MAX_VALUES).cloned().collect::<Vec<_>>();
                 let required = required.map(|one| format!("{}={}", one.key, values(one).join("|")));
                 record.labels.iter().map(label).chain(required).take(MAX_LABELS).collect()
             }
