@@ -186,16 +186,14 @@ impl<'a> DeclaredPools<'a> {
                     && ["NoSchedule", "NoExecute"].contains(&taint.effect.as_str())
             };
             if pool.os == Some(Os::Windows) && !pool.taints.iter().any(repels) {
-                let path = "spec.template.spec.taints".to_owned();
                 let message =
                     format!("The template of Windows NodePool {} has no taint that keeps Linux pods off.", record.name);
-                found.add(&object, FoundPlace { code: "SUR508", path, message, ..FoundPlace::default() });
+                found.add(&object, FoundPlace::new("SUR508", "spec.template.spec.taints", message));
             }
             let one_system = record.values(OS_LABEL).is_some_and(|values| values.len() == 1);
             if has_windows && !one_system {
-                let path = "spec.template.spec.requirements".to_owned();
                 let message = format!("The template of NodePool {} requires no operating system.", record.name);
-                found.add(&object, FoundPlace { code: "SUR509", path, message, ..FoundPlace::default() });
+                found.add(&object, FoundPlace::new("SUR509", "spec.template.spec.requirements", message));
             }
         }
     }

@@ -57,18 +57,13 @@ impl<'a> NetworkPolicies<'a> {
         let Some(policies) = self.selecting(view) else { return };
         let Some(message) = sentence(&policies) else { return };
         for (pod, node) in open {
-            found.add(
-                &view.object,
-                FoundPlace {
-                    code: "SUR309",
-                    path: view.path("metadata.labels"),
-                    pod: Some(&pod.name),
-                    node: Some(node),
-                    message: message.clone(),
-                    related: policies.iter().take(MAX_NAMED).map(|name| policy_object(view, name)).collect(),
-                    ..FoundPlace::default()
-                },
-            );
+            let place = FoundPlace {
+                pod: Some(&pod.name),
+                node: Some(node),
+                related: policies.iter().take(MAX_NAMED).map(|name| policy_object(view, name)).collect(),
+                ..FoundPlace::new("SUR309", view.path("metadata.labels"), message.clone())
+            };
+            found.add(&view.object, place);
         }
     }
 
