@@ -85,8 +85,7 @@ pub(super) fn too_large() -> String {
 /// The object, or why it cannot be read, as a clause.
 pub(super) fn from_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
     // The text of the error can quote the object, which can be a Secret.
-    let why = |error: serde_json::Error| format!("its JSON is not as expected at byte {}", error.column());
-    serde_json::from_slice(json).map_err(why)
+    serde_json::from_slice(json).map_err(|error| format!("its JSON is not as expected at byte {}", error.column()))
 }
 
 /// The head of an object, also of the beginning of an object.

@@ -150,8 +150,7 @@ impl Page<'_> {
                 self.more("  ", items.len().saturating_sub(most), "line")
             }
             Block::Facts(facts) => {
-                let line = |(label, text): &(&str, Text)| (lower_first(label), self.line(text));
-                let lines: Vec<_> = facts.iter().map(line).collect();
+                let lines: Vec<_> = facts.iter().map(|(label, text)| (lower_first(label), self.line(text))).collect();
                 self.labeled("  ", &lines)
             }
             Block::Subsections(what, parts) => {

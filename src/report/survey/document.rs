@@ -406,15 +406,14 @@ fn joined<'v>(values: impl IntoIterator<Item = &'v str>) -> String {
 }
 
 fn image_text(workload: &Workload) -> Text {
-    let text = |image: &str| {
+    Text::list(images(workload).into_iter().map(|image| {
         let container = workload.containers.iter().find(|container| container.image == image);
         let known = container.filter(|container| !container.builds.is_empty()).map(|container| {
             let builds = list(container.builds.iter().map(|build| build.trim_start_matches("10.0.")));
             format!(" {builds} ({})", known_from_text(container.known_from))
         });
         Text::from(code(image)).and(Text::plain(known.unwrap_or_default()))
-    };
-    Text::list(images(workload).into_iter().map(text))
+    }))
 }
 
 /// Each code of the report, explained once.

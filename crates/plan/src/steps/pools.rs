@@ -315,12 +315,11 @@ pub(crate) fn remove_pools(
         "mullion survey --details".to_owned(),
         "These pools must have no Windows pods but those of DaemonSets.",
     ));
-    let drain = |pool: &FleetPool| {
+    step.commands.extend(leaving().map(|pool| {
         let nodes = selections.of(pool);
         let run = format!("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", nodes.argument);
         destroying(run, ["Data in emptyDir volumes is lost.", &nodes.note].join(" ").trim())
-    };
-    step.commands.extend(leaving().map(drain));
+    }));
     let mut unique = BTreeSet::new();
     for pool in leaving() {
         let old = provider_name(input.fleet, pool, "OLD_POOL");

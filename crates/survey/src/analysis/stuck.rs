@@ -262,11 +262,10 @@ fn select_build(view: &WorkloadView<'_>, context: &StuckContext<'_>, builds: &[B
 fn image_of(view: &WorkloadView<'_>, pod: &PodRecord, text: &PodText<'_>) -> Option<String> {
     let by_status = text.container.and_then(|at| pod.shape.containers.get(usize::from(at)));
     let named = text.translation.as_ref().and_then(|translation| translation.image.clone());
-    let only = || match view.containers.as_slice() {
+    by_status.map(|container| container.image.to_string()).or(named).or_else(|| match view.containers.as_slice() {
         [one] => Some(one.report.image.clone()),
         _ => None,
-    };
-    by_status.map(|container| container.image.to_string()).or(named).or_else(only)
+    })
 }
 
 /// `Windows nodes of build 10.0.20348`, `Linux nodes`.

@@ -332,7 +332,7 @@ fn image_builds(builds: BTreeMap<Vec<Build>, (ImageBuild, BTreeSet<String>)>) ->
 }
 
 fn namespace_changes(changes: BTreeMap<String, (NamespaceChanges, RuleCounts)>) -> Vec<NamespaceChanges> {
-    let finish = |(changes, rules): (NamespaceChanges, RuleCounts)| {
+    let all = changes.into_values().map(|(changes, rules)| {
         let rules = rules.into_iter().map(|((code, rule, action), workloads)| RuleCount {
             code: code.to_owned(),
             rule: rule.to_owned(),
@@ -340,7 +340,6 @@ fn namespace_changes(changes: BTreeMap<String, (NamespaceChanges, RuleCounts)>) 
             workloads,
         });
         NamespaceChanges { rules: rules.collect(), ..changes }
-    };
-    let all = changes.into_values().map(finish);
+    });
     all.filter(|changes| changes.placed > 0 || !changes.rules.is_empty()).collect()
 }
