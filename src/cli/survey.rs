@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use mullion_survey::facts::SURVEY_TABLES;
 use mullion_survey::report::Severity;
-use mullion_survey::{Redaction, SurveyContext, SurveyReport, catalogue, compare, read_report, survey};
+use mullion_survey::{Redaction, SurveyContext, SurveyReport, compare, read_report, survey};
 
 use crate::cli::input::read_file;
 use crate::cli::inventory;
@@ -14,7 +14,7 @@ use crate::cli::inventory::InventoryArgs;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::output_file::OutputFileArgs;
-use crate::report::survey::{Explanation, write};
+use crate::report::survey::write;
 use crate::report::{RenderOptions, ReportFormat};
 
 /// Arguments of `survey`.
@@ -112,20 +112,7 @@ fn print(
     let comparison = earlier.map(shown).transpose()?.map(|earlier| compare(&earlier, &report));
     let width = io.width.unwrap_or(RenderOptions::default().width);
     let options = RenderOptions { details: args.details, colour: io.colour_stdout, width };
-    Ok(write(&report, comparison.as_ref(), &explanations(), args.output, options, io.stdout)?)
-}
-
-/// The pages of all findings.
-fn explanations() -> Vec<Explanation> {
-    let page = |kind: &catalogue::FindingKind| Explanation {
-        code: kind.code.to_owned(),
-        name: kind.name.to_owned(),
-        what: kind.summary.to_owned(),
-        why: kind.why.to_owned(),
-        fix: kind.instead.to_owned(),
-        sources: kind.sources.iter().map(|&source| source.to_owned()).collect(),
-    };
-    catalogue::FINDINGS.iter().map(page).collect()
+    Ok(write(&report, comparison.as_ref(), args.output, options, io.stdout)?)
 }
 
 fn outcome(report: &SurveyReport, fail_on: &[FailOnSurvey]) -> Outcome {
