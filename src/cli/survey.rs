@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use mullion_survey::facts::SURVEY_TABLES;
 use mullion_survey::report::Severity;
-use mullion_survey::{Redaction, SurveyContext, SurveyReport, compare, read_report, survey};
+use mullion_survey::{Redaction, SurveyReport, compare, read_report, survey};
 
 use crate::cli::input::read_file;
 use crate::cli::inventory;
@@ -71,17 +71,7 @@ pub enum FailOnSurvey {
 pub(crate) fn run(args: &SurveyArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let earlier = args.against.as_deref().map(read_earlier).transpose()?;
     let Some(read) = inventory::read_inventory("survey", &args.input, io)? else { return Ok(Outcome::Unreadable) };
-    let report = survey(
-        &read.inventory,
-        SurveyContext {
-            cluster: &read.cluster,
-            source: read.source,
-            today: read.today,
-            mullion: env!("CARGO_PKG_VERSION"),
-            policies: &read.policies,
-            facts: &read.facts,
-        },
-    );
+    let report = survey(&read.inventory, read.context());
     print(&report, earlier.as_ref(), args, io)?;
     read.print_age(&SURVEY_TABLES, args.output, io)?;
     Ok(if read.unreadable > 0 { Outcome::Unreadable } else { outcome(&report, &args.fail_on) })

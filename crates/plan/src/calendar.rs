@@ -25,6 +25,7 @@ const PASSED: &str = "; the date has passed";
 /// versions are entries of the calendar, because they belong to pools ([`add_kubernetes_dates`]).
 pub(crate) fn deadlines(one: &WorkloadMove, fleet: &Fleet<'_>, context: PlanContext<'_>) -> Vec<Deadline> {
     let rows = context
+        .survey
         .facts
         .dates
         .iter()
@@ -36,7 +37,7 @@ pub(crate) fn deadlines(one: &WorkloadMove, fleet: &Fleet<'_>, context: PlanCont
     all.sort_by_key(|deadline| deadline.date);
     let mut bound = Vec::new();
     for mut deadline in all {
-        let passed = deadline.date < context.today;
+        let passed = deadline.date < context.survey.today;
         if passed && !bound.is_empty() {
             continue;
         }
@@ -82,7 +83,7 @@ fn concerned(row: &LifecycleDate, one: &WorkloadMove, fleet: &Fleet<'_>, context
 
 /// The end of the product in an image, by the table of published images, which knows copies in other registries too.
 fn product_end(container: &PlannedContainer, context: PlanContext<'_>) -> Option<Deadline> {
-    let row = context.facts.images.row(&ImageRef::parse(&container.image).ok()?)?;
+    let row = context.survey.facts.images.row(&ImageRef::parse(&container.image).ok()?)?;
     let end = row.support_end.as_ref()?;
     let product = row.product.as_deref().unwrap_or("the product");
     Some(Deadline {
@@ -127,7 +128,7 @@ pub(crate) fn add_kubernetes_dates(
 ) {
     let is_dated = |at: usize| scope.part(at).is_some_and(|part| part == PoolPart::Leaves || !scope.leaves());
     let dated = || fleet.pools.iter().enumerate().filter(|(at, _)| is_dated(*at)).map(|(_, pool)| pool);
-    for row in &context.facts.dates {
+    for row in &context.survey.facts.dates {
         let Concerns { image_build, provider, kubelet: Some(version), image, .. } = &row.concerns else {
             continue;
         };
@@ -144,11 +145,11 @@ pub(crate) fn add_kubernetes_dates(
             continue;
         }
         let pools = if names.len() == 1 { "pool" } else { "pools" };
-        let passed = if row.date < context.today { PASSED } else { "" };
+        let passed = if row.date < context.survey.today { PASSED } else { "" };
         let concerns = format!("The Kubernetes version of {pools} {}{passed}.", list_with(names, "and"));
         entries.push(CalendarEntry { deadline: of_row(row, concerns), workloads: Vec::new(), all: 0 });
     }
-    entries.sort_by(|a, b| next_first(&a.deadline, &b.deadline, context.today));
+    entries.sort_by(|a, b| next_first(&a.deadline, &b.deadline, context.survey.today));
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub(crate) fn changes(
     context: PlanContext<'_>,
 ) -> Vec<BehaviorChange> {
     let pools: Vec<OldNodes> = (0..fleet.pools.len()).map(|pool| OldNodes::of_pool(pool, fleet, scope)).collect();
-    let releases = &context.policies.nodes.releases;
+    let releases = &context.survey.policies.nodes.releases;
     let crossed: Vec<Crossing<'_>> = moves
         .iter()
         .filter(|one| one.moves)
@@ -46,7 +46,7 @@ pub(crate) fn changes(
         }
         found.report(row)
     };
-    context.facts.changes.iter().filter_map(change).collect()
+    context.survey.facts.changes.iter().filter_map(change).collect()
 }
 
 /// The old nodes of a workload.

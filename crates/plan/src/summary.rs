@@ -174,7 +174,7 @@ fn verdicts(input: &SummaryInput<'_>) -> String {
 
 /// The first date of a workload that has passed, the next one, and the next one of the Kubernetes versions of the old pools.
 fn first_date(input: &SummaryInput<'_>) -> Vec<String> {
-    let today = input.context.today;
+    let today = input.context.survey.today;
     let (of_workloads, of_versions): (Vec<_>, Vec<_>) = input.calendar.iter().partition(|entry| entry.all > 0);
     let passed = first_of(of_workloads.iter().copied().filter(|entry| entry.deadline.date < today));
     let next = first_of(of_workloads.iter().copied().filter(|entry| entry.deadline.date >= today));

@@ -13,6 +13,7 @@ use crate::steps::{StepInput, steps};
 use crate::test_nodes::context;
 use crate::workload_move::WorkloadMove;
 use crate::{demand, edits};
+use mullion_survey::SurveyContext;
 use mullion_survey::analysis::{Fleet, NodeClasses, RunningImages, ViewContext, WorkloadView, group};
 use mullion_survey::facts::Facts;
 use mullion_survey::inventory::{Inventory, InventoryReader};
@@ -61,12 +62,13 @@ impl TestPlan {
     }
 
     pub(crate) fn context(&self) -> PlanContext<'_> {
+        let of_nodes = context(&self.facts, &self.policies, self.target);
         PlanContext {
-            today: date(2026, 11, 23),
+            survey: SurveyContext { today: date(2026, 11, 23), ..of_nodes.survey },
             policies_given: self.policies_given,
             from: self.from.map(Build::new),
             provider: self.provider,
-            ..context(&self.facts, &self.policies, self.target)
+            ..of_nodes
         }
     }
 

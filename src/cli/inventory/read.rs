@@ -11,7 +11,7 @@ use mullion_engine::model::text::list_first;
 use mullion_policy::PolicySet;
 use mullion_survey::facts::FactsTable;
 use mullion_survey::report::Source;
-use mullion_survey::{Facts, Inventory, InventoryReader};
+use mullion_survey::{Facts, Inventory, InventoryReader, SurveyContext};
 
 use crate::cli::facts::read_facts;
 use crate::cli::inventory::dump_scope::DumpScope;
@@ -39,6 +39,18 @@ pub(crate) struct ClusterInput {
 }
 
 impl ClusterInput {
+    /// What a survey has besides the objects.
+    pub(crate) fn context(&self) -> SurveyContext<'_> {
+        SurveyContext {
+            cluster: &self.cluster,
+            source: self.source,
+            today: self.today,
+            mullion: env!("CARGO_PKG_VERSION"),
+            policies: &self.policies,
+            facts: &self.facts,
+        }
+    }
+
     /// Prints on stderr how old these tables are. For a format that has only rows; the others have it in their summary.
     pub(crate) fn print_age(&self, tables: &[FactsTable], format: ReportFormat, io: &mut Io<'_>) -> io::Result<()> {
         match self.facts.age(tables, self.today).filter(|_| format == ReportFormat::Csv) {

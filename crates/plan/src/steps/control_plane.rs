@@ -159,7 +159,7 @@ fn upgrade_pool(pool: String, version: &str, input: StepInput<'_>) -> Vec<PlanCo
 /// The Windows pools whose kubelets are further behind the version than the table permits.
 fn lagging_pools(version: &str, input: StepInput<'_>) -> Vec<usize> {
     let provider = input.scope.provider.as_deref();
-    let rows = input.context.facts.constraints.iter();
+    let rows = input.context.survey.facts.constraints.iter();
     let skew = VersionSkew::of(rows.filter(|row| row.provider.is_none() || row.provider.as_deref() == provider));
     let Some(wanted) = MinorVersion::of(version) else { return Vec::new() };
     let lags = |at: &usize| {

@@ -208,7 +208,7 @@ fn present(moves: &[WorkloadMove], commands: &mut Vec<PlanCommand>) -> Vec<Strin
 
 /// What of the NodePolicy matches the taint.
 fn matching_pattern(taint: &Taint, input: StepInput<'_>) -> Option<String> {
-    let policy = &input.context.policies.nodes;
+    let policy = &input.context.survey.policies.nodes;
     if !marks_windows(taint, policy) {
         return None;
     }

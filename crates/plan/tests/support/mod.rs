@@ -8,7 +8,7 @@ use mullion_plan::PlanContext;
 use mullion_policy::PolicySet;
 use mullion_survey::inventory::{KINDS, read_yaml};
 use mullion_survey::report::Source;
-use mullion_survey::{Facts, InventoryReader};
+use mullion_survey::{Facts, InventoryReader, SurveyContext};
 use serde_json::Value;
 
 /// The objects in a dump in YAML.
@@ -41,13 +41,8 @@ pub(crate) fn context<'a>(
     target: u32,
 ) -> PlanContext<'a> {
     PlanContext {
-        cluster: "c",
-        source,
-        today,
-        mullion: "0.0.0",
-        policies,
+        survey: SurveyContext { cluster: "c", source, today, mullion: "0.0.0", policies, facts },
         policies_given: false,
-        facts,
         facts_file: None,
         target: Build::new(target),
         from: None,

@@ -49,6 +49,22 @@ pub struct SurveyContext<'a> {
     pub facts: &'a Facts,
 }
 
+impl SurveyContext<'_> {
+    /// The head of a report about an inventory.
+    pub fn header(self, inventory: &Inventory) -> Header {
+        Header {
+            cluster: self.cluster.to_owned(),
+            source: self.source,
+            taken_at: inventory.taken_at().map(str::to_owned),
+            mullion: self.mullion.to_owned(),
+            kubernetes: inventory.kubernetes.clone(),
+            today: self.today,
+            dates_as_of: self.facts.checked,
+            redacted: false,
+        }
+    }
+}
+
 /// The report about an inventory.
 pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport {
     let SurveyContext { policies, facts, today, .. } = context;
@@ -107,16 +123,7 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
     let (pools_without_nodes, unserved) = declared.report(pods_known);
     SurveyReport {
         schema: SCHEMA.to_owned(),
-        header: Header {
-            cluster: context.cluster.to_owned(),
-            source: context.source,
-            taken_at: inventory.taken_at().map(str::to_owned),
-            mullion: context.mullion.to_owned(),
-            kubernetes: inventory.kubernetes.clone(),
-            today,
-            dates_as_of: facts.checked,
-            redacted: false,
-        },
+        header: context.header(inventory),
         summary,
         coverage: coverage.clone(),
         pools,
