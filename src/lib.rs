@@ -44,7 +44,6 @@ pub mod cluster;
 pub mod controller;
 mod directory_walk;
 mod exact_text;
-mod minor_release;
 pub mod policy_files;
 pub mod registry;
 pub mod report;

@@ -22,7 +22,7 @@ pub fn run(bytes: &[u8], meter: &dyn Meter) {
         assert!(matches!(loaded, Some(Err(_))));
         return;
     };
-    drop(TestFile::read("t.yaml", text));
+    drop(TestFile::parse("t.yaml", text));
     let map = json!({"metadata": {"name": "m", "labels": {"mullion.dev/policy": "true"}}, "data": {"t.yaml": text}});
     let reviewed = PolicyMap::of(&map).review(None);
     match loaded {

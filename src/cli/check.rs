@@ -89,13 +89,13 @@ pub fn run(args: &CheckArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     );
     let selection = args.sources.selection("check")?;
     let request = ReadRequest::manifests("check", &selection, args.sources.snapshot.is_some());
-    let input = live::read(&args.live, &args.inputs, request, io)?;
+    let input = live::read_input(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
     let (files, kustomizations) = ManifestFile::all(&texts.sources);
     let unread = input.live.as_ref().map_or(0, |live| live.unread);
     let sources = args.sources.load(&files, &selection, input.live)?;
 
-    let mut report = Report::begin(args, &input.namespace, io)?;
+    let mut report = Report::start(args, &input.namespace, io)?;
     report.totals.unreadable_files = texts.unreadable.len();
     let empty = texts.report_with_empty(io)?;
     report.totals.empty_inputs = empty.len();
@@ -162,13 +162,13 @@ struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn begin(args: &'a CheckArgs, namespace: &'a str, io: &mut Io<'_>) -> io::Result<Self> {
+    fn start(args: &'a CheckArgs, namespace: &'a str, io: &mut Io<'_>) -> io::Result<Self> {
         let options = FormatOptions {
             colour: io.colour_stdout,
             warnings_fail: args.fail_on.contains(&FailOnFinding::Warn),
             directory: env::current_dir().ok(),
         };
-        let writer = args.output.begin(options, io.stdout)?;
+        let writer = args.output.start_writer(options, io.stdout)?;
         let other_namespaces = OtherNamespaces::besides(&args.inputs, &args.live);
         let (totals, parts, only_warned) = Default::default();
         Ok(Self { args, namespace, writer, totals, other_namespaces, parts, only_warned })

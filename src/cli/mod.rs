@@ -59,7 +59,7 @@ pub use check::{CheckArgs, FailOnFinding};
 pub use cluster_arguments::ClusterArguments;
 pub use command_line::{Cli, Command};
 pub use input::{Inputs, LinkArgs};
-pub use inventory::InventoryArgs;
+pub use inventory::{InventoryArgs, InventorySource};
 pub use io_handles::Io;
 pub use live::LiveArguments;
 pub use mutate::MutateArgs;

@@ -70,7 +70,7 @@ pub fn run(args: &MutateArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     }
     let selection = args.sources.selection("mutate")?;
     let request = ReadRequest::manifests("mutate", &selection, args.sources.snapshot.is_some());
-    let input = live::read(&args.live, &args.inputs, request, io)?;
+    let input = live::read_input(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
     let (files, kustomizations) = ManifestFile::all(&texts.sources);
     let sources = args.sources.load(&files, &selection, input.live)?;

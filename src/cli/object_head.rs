@@ -27,7 +27,7 @@ pub(crate) struct ObjectHead {
 
 impl ObjectHead {
     /// The head of an object that is still text. `kind` is that of its list.
-    pub(crate) fn read(text: &str, kind: Option<&str>) -> Self {
+    pub(crate) fn parse(text: &str, kind: Option<&str>) -> Self {
         let parts = serde_json::from_str::<HeadParts>(text).and_then(serde_json::to_value);
         // The whole object, if a key occurs twice or metadata is not a map.
         let value = parts.or_else(|_| serde_json::from_str(text)).unwrap_or_default();

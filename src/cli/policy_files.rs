@@ -67,7 +67,7 @@ impl PolicySelection {
 }
 
 /// Reads policy files, directories of them, and manifests of ConfigMaps that contain policies.
-pub(crate) fn read(paths: &[PathBuf]) -> PolicyFiles {
+pub(crate) fn read_policy_files(paths: &[PathBuf]) -> PolicyFiles {
     unpack(directory::read_policy_files(paths))
 }
 
@@ -93,7 +93,7 @@ fn unpack(mut files: PolicyFiles) -> PolicyFiles {
 
 /// The policies of all `paths` together. The error contains every problem.
 fn load(paths: &[PathBuf]) -> Result<PolicySet, BadPolicies> {
-    let set = PolicySet::load(&read(paths)).map(|set| set.at(Timestamp::now().as_second()));
+    let set = PolicySet::load(&read_policy_files(paths)).map(|set| set.at(Timestamp::now().as_second()));
     set.map_err(|problems| BadPolicies { problems, paths: paths.to_owned() })
 }
 

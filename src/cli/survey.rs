@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use mullion_survey::facts::SURVEY_TABLES;
 use mullion_survey::report::Severity;
-use mullion_survey::{Redaction, SurveyContext, SurveyReport, catalogue, compare, read_report, survey};
+use mullion_survey::{Redaction, SurveyReport, compare, read_report, survey};
 
 use crate::cli::input::read_file;
 use crate::cli::inventory;
@@ -14,7 +14,7 @@ use crate::cli::inventory::InventoryArgs;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::output_file::OutputFileArgs;
-use crate::report::survey::{Explanation, write};
+use crate::report::survey::write;
 use crate::report::{RenderOptions, ReportFormat};
 
 /// Arguments of `survey`.
@@ -70,18 +70,8 @@ pub enum FailOnSurvey {
 /// Surveys the inputs and writes the report.
 pub(crate) fn run(args: &SurveyArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let earlier = args.against.as_deref().map(read_earlier).transpose()?;
-    let Some(read) = inventory::read("survey", &args.input, io)? else { return Ok(Outcome::Unreadable) };
-    let report = survey(
-        &read.inventory,
-        SurveyContext {
-            cluster: &read.cluster,
-            source: read.source,
-            today: read.today,
-            mullion: env!("CARGO_PKG_VERSION"),
-            policies: &read.policies,
-            facts: &read.facts,
-        },
-    );
+    let Some(read) = inventory::read_inventory("survey", &args.input, io)? else { return Ok(Outcome::Unreadable) };
+    let report = survey(&read.inventory, read.context());
     print(&report, earlier.as_ref(), args, io)?;
     read.print_age(&SURVEY_TABLES, args.output, io)?;
     Ok(if read.unreadable > 0 { Outcome::Unreadable } else { outcome(&report, &args.fail_on) })
@@ -112,20 +102,7 @@ fn print(
     let comparison = earlier.map(shown).transpose()?.map(|earlier| compare(&earlier, &report));
     let width = io.width.unwrap_or(RenderOptions::default().width);
     let options = RenderOptions { details: args.details, colour: io.colour_stdout, width };
-    Ok(write(&report, comparison.as_ref(), &explanations(), args.output, options, io.stdout)?)
-}
-
-/// The pages of all findings.
-fn explanations() -> Vec<Explanation> {
-    let page = |kind: &catalogue::FindingKind| Explanation {
-        code: kind.code.to_owned(),
-        name: kind.name.to_owned(),
-        what: kind.summary.to_owned(),
-        why: kind.why.to_owned(),
-        fix: kind.instead.to_owned(),
-        sources: kind.sources.iter().map(|&source| source.to_owned()).collect(),
-    };
-    catalogue::FINDINGS.iter().map(page).collect()
+    Ok(write(&report, comparison.as_ref(), args.output, options, io.stdout)?)
 }
 
 fn outcome(report: &SurveyReport, fail_on: &[FailOnSurvey]) -> Outcome {

@@ -4,7 +4,7 @@
 use mullion_engine::admission::Review;
 use mullion_engine::model::json_pointer::field_path;
 use mullion_engine::model::settings::{Action, Settings};
-use mullion_engine::model::text::counted;
+use mullion_engine::model::text::{counted, full_name};
 use mullion_engine::model::{Evidence, EvidenceSource};
 use mullion_engine::pod_templates::{TemplatePod, TemplatePods};
 use mullion_engine::rules::Finding;
@@ -36,10 +36,7 @@ impl TemplateObject<'_> {
     pub(crate) fn name(self) -> String {
         let ManifestObject { kind, namespace, name, generate_name, .. } = self.object;
         let name = name.as_ref().or(generate_name.as_ref()).map_or("(no name)", String::as_str);
-        match namespace {
-            Some(namespace) => format!("{kind} {namespace}/{name}"),
-            None => format!("{kind} {name}"),
-        }
+        format!("{kind} {}", full_name(namespace.as_deref().unwrap_or_default(), name))
     }
 
     /// Why pods of it could not be read; `None` if all were.

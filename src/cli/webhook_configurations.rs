@@ -14,12 +14,14 @@ pub(crate) type ReadConfiguration = Result<Option<WebhookConfiguration>, UnreadO
 /// Reads the configuration of the mutating and that of the validating webhooks (`get` on each). An error is one that
 /// would also occur for every other object.
 pub(crate) async fn read_configurations(reader: &ClusterReader<'_>) -> anyhow::Result<[ReadConfiguration; 2]> {
-    let (mutating, validating) =
-        try_join!(read(reader, &MUTATING_CONFIGURATIONS), read(reader, &VALIDATING_CONFIGURATIONS))?;
+    let (mutating, validating) = try_join!(
+        read_configuration(reader, &MUTATING_CONFIGURATIONS),
+        read_configuration(reader, &VALIDATING_CONFIGURATIONS)
+    )?;
     Ok([mutating, validating])
 }
 
-async fn read(reader: &ClusterReader<'_>, kind: &'static Kind) -> anyhow::Result<ReadConfiguration> {
+async fn read_configuration(reader: &ClusterReader<'_>, kind: &'static Kind) -> anyhow::Result<ReadConfiguration> {
     Ok(match reader.get(kind, None, CONFIGURATION).await? {
         Ok(object) => serde_json::from_value(object).map(Some).map_err(|error| UnreadObjects {
             kind: kind.plural,

@@ -76,7 +76,7 @@ impl LiveSnapshot {
     }
 
     /// The latest snapshot.
-    pub fn snapshot(&self) -> Arc<ClusterSnapshot> {
+    pub fn current(&self) -> Arc<ClusterSnapshot> {
         self.snapshot.load_full()
     }
 
@@ -155,7 +155,7 @@ async fn follow(
                 due = too_early.then(|| Instant::now() + GATHER);
                 if !too_early {
                     let start = Instant::now();
-                    snapshot.store(Arc::new(gathered.snapshot()));
+                    snapshot.store(Arc::new(gathered.build_snapshot()));
                     gather = GATHER.max(start.elapsed() * REST);
                     ready_sender.send_replace(true);
                 }
@@ -295,7 +295,7 @@ impl Gathered {
         self.nodes.complete && self.classes.complete && self.namespaces.complete
     }
 
-    fn snapshot(&mut self) -> ClusterSnapshot {
+    fn build_snapshot(&mut self) -> ClusterSnapshot {
         let mut seen = self.seen.clone();
         let windows = self.nodes.entries.values().filter(|node| node.os == Some(Os::Windows));
         for node in windows {
@@ -514,10 +514,10 @@ mod tests {
         let mut gathered = Gathered::default();
         gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
         gathered.nodes.apply(Event::Apply(windows("b", "ToBeDeletedByClusterAutoscaler")), node_entry);
-        assert!(gathered.snapshot().mixed());
+        assert!(gathered.build_snapshot().mixed());
         gathered.nodes.apply(Event::Delete(head("a")), node_entry);
         gathered.nodes.apply(Event::Delete(head("b")), node_entry);
-        let snapshot = gathered.snapshot();
+        let snapshot = gathered.build_snapshot();
         assert!(!snapshot.nodes.as_ref().unwrap().has_windows());
         assert_eq!(snapshot.seen_taints.iter().map(ToString::to_string).collect::<Vec<_>>(), ["os=windows:NoSchedule"]);
         assert_eq!(snapshot.seen_builds.len(), 1);
@@ -525,7 +525,7 @@ mod tests {
     }
 
     fn seen(gathered: &mut Gathered) -> Vec<String> {
-        gathered.snapshot().seen_taints.iter().map(ToString::to_string).collect()
+        gathered.build_snapshot().seen_taints.iter().map(ToString::to_string).collect()
     }
 
     fn state(taints: &[&str]) -> MullionState {
@@ -539,7 +539,7 @@ mod tests {
         let class = RuntimeClass { ours: true, ..RuntimeClass::default() };
         gathered.classes.entries.insert("mullion-windows-ltsc2022".to_owned(), class);
         let ours = |gathered: &mut Gathered| {
-            gathered.snapshot().runtime_classes.unwrap().into_values().any(|class| class.ours)
+            gathered.build_snapshot().runtime_classes.unwrap().into_values().any(|class| class.ours)
         };
         let mut state =
             MullionState { found: true, withdrawn: Some("2026-01-01T00:00:00Z".to_owned()), ..MullionState::default() };
@@ -567,7 +567,7 @@ mod tests {
         gathered.nodes.apply(Event::Delete(head("a")), node_entry);
         assert_eq!(seen(&mut gathered), ["sku=win:NoSchedule"]);
         assert!(gathered.apply_state(Some(&state(&[]))));
-        assert!(!gathered.snapshot().mixed(), "the state is empty");
+        assert!(!gathered.build_snapshot().mixed(), "the state is empty");
     }
 
     #[test]
@@ -592,7 +592,7 @@ mod tests {
             let mut node = windows("a", &format!("key-{n}"));
             node.status.node_info.kernel_version = format!("10.0.{n}.1");
             gathered.nodes.apply(Event::Apply(node), node_entry);
-            gathered.snapshot();
+            gathered.build_snapshot();
         }
         assert_eq!((gathered.seen.taints.len(), gathered.seen.builds.len()), (MAX_SEEN, MAX_SEEN));
     }

@@ -273,11 +273,11 @@ mod tests {
 
     use std::sync::Arc;
 
+    use mullion_engine::model::MinorVersion;
     use mullion_policy::{PolicyReading, PolicySet};
 
     use super::*;
     use crate::controller::events::MAX_NOTE;
-    use crate::minor_release::MinorRelease;
     use crate::policy_files::PolicyReporter;
 
     fn policy(name: &str, spec: &str) -> String {
@@ -366,10 +366,10 @@ mod tests {
         let files: Vec<(String, String)> =
             (0..30).map(|n| (format!("/etc/mullion/{long}{n}.yaml"), policy(&"p".repeat(500), "{mod: 1}"))).collect();
         let kept = Arc::new(PolicySet::from_files(&[("a.yaml", policy("a", "{}"))]).unwrap());
-        let newer = MinorRelease::of("4294967295.4294967295");
+        let newer = MinorVersion::of("999.999");
         reporter.record_kept(&kept, newer, PolicySet::from_files(&files).unwrap_err(), &[], 1);
         let (_, event) = condition_and_event(&reporter.report(), None);
-        assert!(event.note.contains(". Mullion 4294967295.4294967295 ran here before: "), "{}", event.note);
+        assert!(event.note.contains(". Mullion 999.999 ran here before: "), "{}", event.note);
         assert!(event.note.contains("kept in ConfigMap mullion-state"), "{}", event.note);
         assert!(event.note.len() <= MAX_NOTE && event.note.contains("lists every problem"), "{}", event.note);
     }

@@ -13,13 +13,12 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::cluster::Backoff;
 use crate::cluster::state::{
-    ControllerReport, ExemptionReport, HEARTBEAT, MAX_EXEMPTIONS, PolicySummary, UnreadableReport,
-    UnreadableReportObject, short_error, short_name, time_text,
+    ControllerReport, ExemptionReport, HEARTBEAT, MAX_EXEMPTIONS, PolicySummary, UnreadableReport, short_error,
+    short_name, time_text,
 };
 use crate::controller::leader_context::LeaderContext;
-use crate::controller::reported_facts::LoopResults;
 use crate::policy_files::PolicyReport;
-use crate::telemetry::{UnreadableObject, in_words, unreadable_objects};
+use crate::telemetry::{in_words, unreadable_objects};
 
 /// The interval at which changes are detected.
 const TICK: Duration = Duration::from_secs(1);
@@ -109,25 +108,20 @@ fn without_counts(report: &ControllerReport) -> impl PartialEq + '_ {
     (&report.policies, &report.certificates, known)
 }
 
-fn report(facts: LoopResults, policies: Option<&PolicyReport>, now: Timestamp) -> ControllerReport {
-    let LoopResults { certificates, probe, nodes, missed_pods } = facts;
+fn report(facts: ControllerReport, policies: Option<&PolicyReport>, now: Timestamp) -> ControllerReport {
     ControllerReport {
         written: time_text(now),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         policies: policies.map(policy_summary),
-        certificates,
-        probe,
-        nodes,
-        missed_pods,
         unreadable: Some(unreadable()),
+        ..facts
     }
 }
 
 /// What this process cannot read now.
 fn unreadable() -> UnreadableReport {
-    let (total, named) = unreadable_objects();
-    let object = |UnreadableObject { kind, name, why }| UnreadableReportObject { kind: kind.to_owned(), name, why };
-    UnreadableReport { total, objects: named.into_iter().map(object).collect() }
+    let (total, objects) = unreadable_objects();
+    UnreadableReport { total, objects }
 }
 
 fn policy_summary(report: &PolicyReport) -> PolicySummary {
@@ -173,6 +167,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::state::{CertificateReport, NamespaceCounts, NodesReport, ProbeReport, TaintWaiter};
+    use crate::telemetry::UnreadableObject;
 
     const NOW: &str = "2026-06-01T00:00:00Z";
 
@@ -181,11 +176,12 @@ mod tests {
     }
 
     fn complete() -> ControllerReport {
-        let facts = LoopResults {
+        let facts = ControllerReport {
             certificates: Some(CertificateReport::default()),
             probe: Some(ProbeReport { time: NOW.to_owned(), outcome: "reached".to_owned() }),
             nodes: Some(NodesReport::default()),
             missed_pods: Some(NamespaceCounts::default()),
+            ..ControllerReport::default()
         };
         report(facts, Some(&PolicyReport::default()), now())
     }
@@ -271,11 +267,8 @@ mod tests {
             name: "n".repeat(253),
             nodes: usize::MAX,
         };
-        let unreadable = UnreadableReportObject {
-            kind: "RuntimeClass".to_owned(),
-            name: "n".repeat(63 + 1 + 253),
-            why: "n".repeat(100),
-        };
+        let unreadable =
+            UnreadableObject { kind: "RuntimeClass".to_owned(), name: "n".repeat(63 + 1 + 253), why: "n".repeat(100) };
         let report = ControllerReport {
             unreadable: Some(UnreadableReport { total: usize::MAX, objects: vec![unreadable; 20] }),
             policies: Some(PolicySummary {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mullion_engine::model::MinorVersion;
 use mullion_engine::model::cluster::{ClusterSnapshot, Nodes, Taint};
 use mullion_engine::model::settings::{marks_windows, policy_taint, possible_taint};
 use mullion_engine::model::windows::Build;
@@ -24,7 +25,6 @@ use crate::controller::leader_context::LeaderContext;
 use crate::controller::metrics::WriteOutcome;
 use crate::controller::own_taints::own_taints;
 use crate::controller::settled_builds::{SettledBuilds, is_known};
-use crate::minor_release::MinorRelease;
 use crate::telemetry::in_words;
 
 /// The interval at which changes are collected into one write, even if 5,000 nodes join at once.
@@ -64,7 +64,7 @@ pub async fn run(leading: LeaderContext) {
             _ = ticks.tick() => {}
             () = stop.cancelled() => return,
         }
-        let (newest, now) = (snapshot.snapshot(), Instant::now());
+        let (newest, now) = (snapshot.current(), Instant::now());
         builds.update(newest.nodes.iter().flat_map(Nodes::windows_builds).copied(), now);
         let changed = [policies.has_changed(), state.has_changed(), claimants.has_changed()];
         let changed = changed.into_iter().any(|changed| changed.unwrap_or(false))
@@ -207,7 +207,7 @@ impl StateInput<'_> {
 
     fn update_policies(&self, state: &mut MullionState) {
         let files = &self.policies.files;
-        let fits = state.keep_policies(files, MinorRelease::own(), self.now);
+        let fits = state.keep_policies(files, MinorVersion::of_mullion(), self.now);
         if files.is_empty() {
             state.remove_condition(POLICIES_KEPT);
             return;
@@ -445,7 +445,7 @@ mod tests {
             let state = MullionState {
                 found: true,
                 policies: StoredPolicies {
-                    release: MinorRelease::of("0.0"),
+                    release: MinorVersion::of("0.0"),
                     files: vec![PolicyFile { name: "old".to_owned(), bytes: b"old".to_vec() }],
                 },
                 seen: NodeHistory {

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use jiff::Timestamp;
+use mullion_engine::model::MinorVersion;
 use mullion_policy::{PolicyFiles, PolicyReading, PolicySet, PolicyStore};
 use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::state::{NAME, StoredPolicies};
-use crate::minor_release::MinorRelease;
 use crate::policy_files::report::{PANICKED, PolicyReporter};
 use crate::policy_files::{directory, sub_path_mounts};
 
@@ -80,7 +80,7 @@ pub(crate) async fn load_at_start(
         PolicyReading::Rejected { problems, files } => (problems, files),
         PolicyReading::Panicked => bail!("{PANICKED}"),
     };
-    let own = MinorRelease::own();
+    let own = MinorVersion::of_mullion();
     let unusable = |why: &str, kept: &[String]| {
         let all: Vec<String> = problems.iter().map(ToString::to_string).chain(kept.iter().cloned()).collect();
         anyhow!("the policies cannot be used by Mullion {own}, and {why}:\n{}", all.join("\n"))
@@ -221,7 +221,7 @@ mod tests {
 
     fn stored(release: &str, text: &str) -> StoredPolicies {
         let files = vec![PolicyFile { name: "kept.yaml".to_owned(), bytes: text.into() }];
-        StoredPolicies { release: MinorRelease::of(release), files }
+        StoredPolicies { release: MinorVersion::of(release), files }
     }
 
     /// A file system that does not respond blocks one thread, whatever the interval.
@@ -291,7 +291,7 @@ mod tests {
         let (set, _) = load_at_start(directories.clone(), INTERVAL, async { Ok(kept) }, &reporter).await.unwrap();
         assert_eq!(priority_in(&set), 2);
         let report = reporter.report();
-        assert_eq!((report.kept, report.newer), (true, MinorRelease::of("999.0")));
+        assert_eq!((report.kept, report.newer), (true, MinorVersion::of("999.0")));
         assert!(
             report.problem_texts()[0].contains("`spec` has no key `fromTheFuture`"),
             "{:?}",

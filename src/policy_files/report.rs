@@ -12,7 +12,7 @@ use mullion_policy::{
 };
 use tokio::sync::watch as channel;
 
-use crate::minor_release::MinorRelease;
+use mullion_engine::model::MinorVersion;
 
 /// The message about a [panic](PolicyReading::Panicked).
 pub(crate) const PANICKED: &str = "reading the policy files panicked, which is a defect of Mullion; please report it";
@@ -34,7 +34,7 @@ pub struct PolicyReport {
     /// Whether it is the last good set from ConfigMap `mullion-state`.
     pub kept: bool,
     /// The newer release of Mullion that ran in this cluster before, if `kept`.
-    pub newer: Option<MinorRelease>,
+    pub newer: Option<MinorVersion>,
     /// Whether the last reading panicked.
     pub panicked: bool,
     /// Each file with its current problems, in order of name.
@@ -149,7 +149,7 @@ impl PolicyReporter {
     pub fn record_kept(
         &self,
         set: &Arc<PolicySet>,
-        newer: Option<MinorRelease>,
+        newer: Option<MinorVersion>,
         problems: Vec<Problem>,
         read: &[FileVersion],
         now: i64,

@@ -5,11 +5,11 @@ use mullion_survey::Statement;
 use mullion_survey::report::{Coverage, Deadline, Header, ObjectRef, PoolWithoutNodes, Unknown, WaitingPods};
 
 use crate::report::document::{Block, Cell, Inline, ReportSection, TableBuilder, Text, Tile, Tone, code, name};
-use crate::report::inventory_text::{build_text, count_text, coverage_text, full_name, object_text, origin, pods_text};
+use crate::report::inventory_text::{build_text, count_text, coverage_text, origin, pods_text};
 
 /// An object, by kind and name.
 pub(crate) fn object(object: &ObjectRef) -> Inline {
-    Inline::Object { kind: object.kind.clone(), name: full_name(object) }
+    Inline::Object { kind: object.kind.clone(), name: object.full_name() }
 }
 
 /// The first of the objects, of which there are `all`.
@@ -17,7 +17,7 @@ pub(crate) fn objects(objects: &[ObjectRef], all: usize) -> Text {
     if objects.is_empty() && all == 0 {
         return Text::default();
     }
-    Inline::Objects { names: objects.iter().map(object_text).collect(), all }.into()
+    Inline::Objects { names: objects.iter().map(ToString::to_string).collect(), all }.into()
 }
 
 /// The day of a deadline.

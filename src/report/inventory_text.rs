@@ -3,19 +3,8 @@
 use jiff::civil::Date;
 use mullion_engine::model::text::{counted, list_first, thousands};
 use mullion_engine::model::windows::{Build, release_name};
-use mullion_survey::report::{Coverage, Deadline, Header, Knowledge, ObjectRef, Source, Unread};
+use mullion_survey::report::{Coverage, Deadline, Header, Knowledge, Source, Unread};
 use mullion_survey::{ListEvidence, Statement};
-
-/// `Deployment shop/web`, or `Node win-1`.
-pub(crate) fn object_text(object: &ObjectRef) -> String {
-    format!("{} {}", object.kind, full_name(object))
-}
-
-/// `shop/web`, or `win-1`.
-pub(crate) fn full_name(object: &ObjectRef) -> String {
-    let ObjectRef { namespace, name, .. } = object;
-    if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") }
-}
 
 /// The most lists that were not read and that one line names.
 const NAMED_UNREAD: usize = 5;

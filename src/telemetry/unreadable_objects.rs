@@ -9,6 +9,7 @@ use std::time::Instant;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use serde::{Deserialize, Serialize};
 
 use crate::telemetry::LogLimit;
 use crate::value_hash::hash_of;
@@ -34,11 +35,13 @@ struct Objects {
 }
 
 /// An object that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct UnreadableObject {
-    pub(crate) kind: &'static str,
+    pub(crate) kind: String,
     /// `shop/web`, or `web` for a kind without namespaces.
     pub(crate) name: String,
+    /// Why, as a clause.
     pub(crate) why: String,
 }
 
@@ -52,8 +55,11 @@ pub(crate) fn register(registry: &mut Registry) {
 /// How many objects cannot be read now, and the first of them by kind and name.
 pub(crate) fn unreadable_objects() -> (usize, Vec<UnreadableObject>) {
     let objects = lock();
-    let named =
-        objects.named.iter().map(|((kind, name), why)| UnreadableObject { kind, name: name.clone(), why: why.clone() });
+    let named = objects.named.iter().map(|((kind, name), why)| UnreadableObject {
+        kind: (*kind).to_owned(),
+        name: name.clone(),
+        why: why.clone(),
+    });
     (objects.watches.len(), named.collect())
 }
 

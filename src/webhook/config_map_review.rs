@@ -18,12 +18,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mullion_engine::admission::{AUDIT_LIMIT, Denial, DenialCause, DenialStatus, ReviewResponse};
+use mullion_engine::model::MinorVersion;
 use mullion_engine::model::text::{list_within, shorten};
 use mullion_policy::{ConfigMapFault, ConfigMapReview, PolicyMap, holds_policies, render_warnings};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 
-use crate::minor_release::MinorRelease;
 use crate::server::{RequestClass, Reservation, Unreserved};
 use crate::webhook::audit::{mark_panicked, unreadable};
 use crate::webhook::envelope::AdmissionRequest;
@@ -131,7 +131,7 @@ pub(crate) async fn review(
             let text = format!(
                 "Mullion {} cannot load ConfigMap {name} of Mullion {newer}; the policies in force stay until the webhook and \
                  the controller are upgraded:",
-                MinorRelease::own()
+                MinorVersion::of_mullion()
             );
             warn_of_faults(&mut response, text, &faults);
             (PolicyOutcome::Newer, RequestDecision::Allowed, faults)
@@ -220,9 +220,9 @@ async fn run<T: Send + 'static>(
 }
 
 /// The minor release in the label that the chart sets, if it is newer than that of this program.
-fn newer_release(object: &Value) -> Option<MinorRelease> {
+fn newer_release(object: &Value) -> Option<MinorVersion> {
     let version = object.pointer("/metadata/labels/app.kubernetes.io~1version")?.as_str()?;
-    MinorRelease::of(version).filter(|release| *release > MinorRelease::own())
+    MinorVersion::of(version).filter(|release| *release > MinorVersion::of_mullion())
 }
 
 /// The name, or the prefix of one that the API server generates.

@@ -354,12 +354,12 @@ pub(crate) async fn the_snapshot_follows_the_cluster(plane: &ControlPlane) -> Re
     let state = mullion::cluster::state::follow(plane.client(), "default", true);
     let live = LiveSnapshot::start(plane.client(), state.state.clone());
     tokio::time::timeout(DEADLINE, live.synced()).await.context("the snapshot is not read")?;
-    ensure!(live.ready() && live.snapshot().nodes.is_some(), "synced without nodes");
+    ensure!(live.ready() && live.current().nodes.is_some(), "synced without nodes");
     plane.create_node(&NodeSpec::windows("nsnapshot", "10.0.25398.2330").taint("sku=windows:NoSchedule")).await?;
     let namespace = plane.namespace_with_labels("snapshot", &[("team", "a")]).await?;
     let build = mullion_engine::model::windows::Build::new(25398);
     wait_for("the new node and namespace", DEADLINE, async || {
-        let snapshot = live.snapshot();
+        let snapshot = live.current();
         let node = snapshot.nodes.as_ref().and_then(|nodes| nodes.get("nsnapshot"));
         let team = snapshot.namespaces.get(&namespace.name).and_then(|namespace| namespace.labels.get("team"));
         (node.and_then(|node| node.build) == Some(build) && team.is_some_and(|team| team == "a")).then_some(())
@@ -367,10 +367,10 @@ pub(crate) async fn the_snapshot_follows_the_cluster(plane: &ControlPlane) -> Re
     .await?;
     Api::<Node>::all(plane.client()).delete("nsnapshot", &DeleteParams::default()).await?;
     wait_for("the node to go", DEADLINE, async || {
-        live.snapshot().nodes.as_ref().is_some_and(|nodes| nodes.get("nsnapshot").is_none()).then_some(())
+        live.current().nodes.as_ref().is_some_and(|nodes| nodes.get("nsnapshot").is_none()).then_some(())
     })
     .await?;
-    let snapshot = live.snapshot();
+    let snapshot = live.current();
     ensure!(snapshot.seen_builds.contains(&build), "{:?}", snapshot.seen_builds);
     ensure!(
         snapshot.seen_taints.iter().any(|taint| taint.to_string() == "sku=windows:NoSchedule"),

@@ -112,7 +112,7 @@ pub async fn every_network_failure(plane: &ControlPlane) -> Result<()> {
     let there = async |(name, why): (String, String)| {
         labelled(plane, &name, &why).await?;
         wait_for(&format!("{name} in the snapshot, {why}"), 2 * DEADLINE, async || {
-            live.snapshot().nodes.as_ref().and_then(|nodes| nodes.get(&name).map(drop))
+            live.current().nodes.as_ref().and_then(|nodes| nodes.get(&name).map(drop))
         })
         .await
     };

@@ -46,10 +46,9 @@ fn folder() -> PathBuf {
 /// Writes the page of a report; its address.
 fn page(name: &str, report: &SurveyReport, earlier: Option<&SurveyReport>) -> String {
     let comparison = earlier.map(|earlier| compare(earlier, report));
-    let explanations = survey_fixtures::explanations();
     let (format, options) = (ReportFormat::Html, RenderOptions::default());
     let mut html = Vec::new();
-    survey::write(report, comparison.as_ref(), &explanations, format, options, &mut html).unwrap();
+    survey::write(report, comparison.as_ref(), format, options, &mut html).unwrap();
     save(name, &html)
 }
 

@@ -1,7 +1,6 @@
 //! Reports for the tests of their formats: a mixed cluster with problems of each kind, the same cluster some weeks
 //! before, names that try to become markup, an empty cluster, and the largest one.
 
-use mullion::report::survey::Explanation;
 use mullion_survey::SurveyReport;
 use mullion_survey::catalogue::find_kind;
 use serde_json::{Value, json};
@@ -441,20 +440,4 @@ pub fn huge() -> SurveyReport {
     value["workloads"] = json!(workloads);
     value["findings"] = json!(findings);
     report(value)
-}
-
-/// Pages of some of the findings above.
-pub fn explanations() -> Vec<Explanation> {
-    let page = |code: &str| {
-        let kind = find_kind(code).unwrap();
-        Explanation {
-            code: kind.code.to_owned(),
-            name: kind.name.to_owned(),
-            what: kind.summary.to_owned(),
-            why: kind.why.to_owned(),
-            fix: kind.instead.to_owned(),
-            sources: kind.sources.iter().map(|&source| source.to_owned()).collect(),
-        }
-    };
-    ["SUR101", "SUR103", "SUR302"].map(page).into()
 }

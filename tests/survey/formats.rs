@@ -35,7 +35,7 @@ fn text_without_details_is_short_and_names_what_it_leaves_out() {
     for width in [0, 80, 100, 500] {
         let mut out = Vec::new();
         let options = RenderOptions { width, ..RenderOptions::default() };
-        write(&report, None, &[], ReportFormat::Text, options, &mut out).unwrap();
+        write(&report, None, ReportFormat::Text, options, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(longest <= 120, "{width}: {longest}");
@@ -63,7 +63,7 @@ fn whole_reports_read_as_before() {
     ];
     for (file, format, comparison, options) in kept {
         let mut out = Vec::new();
-        write(&fixtures::mixed(), comparison, &[], format, options, &mut out).unwrap();
+        write(&fixtures::mixed(), comparison, format, options, &mut out).unwrap();
         let made = String::from_utf8(out).unwrap();
         golden::file(&format!("tests/survey/expected/{file}"), &made).unwrap_or_else(|complaint| panic!("{complaint}"));
     }

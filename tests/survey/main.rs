@@ -45,9 +45,8 @@ fn all(complaints: &[String]) -> Checked {
 /// The report in one format, with everything that it can have.
 fn written(report: &SurveyReport, earlier: Option<&SurveyReport>, format: ReportFormat) -> String {
     let comparison = earlier.map(|earlier| compare(earlier, report));
-    let explanations = fixtures::explanations();
     let options = RenderOptions { details: true, ..RenderOptions::default() };
     let mut out = Vec::new();
-    write(report, comparison.as_ref(), &explanations, format, options, &mut out).unwrap();
+    write(report, comparison.as_ref(), format, options, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }

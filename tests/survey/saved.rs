@@ -156,11 +156,11 @@ fn saved(objects: &[Value]) -> Vec<Value> {
     let lines: Vec<String> = objects.iter().map(Value::to_string).collect();
     let mut saved = Vec::new();
     let mut reader = InventoryReader::default();
-    reader.begin("dump");
+    reader.begin_input("dump");
     let read = read_json(lines.join("\n").as_bytes(), 1 << 30, &mut |object, kind| {
         reader.add(object, kind, &mut |kept| saved.push(kept.clone()));
     });
-    assert_eq!((read, reader.end().problems), (Ok(()), Vec::<String>::new()));
+    assert_eq!((read, reader.end_input().problems), (Ok(()), Vec::<String>::new()));
     saved
 }
 
@@ -396,7 +396,7 @@ fn recognized_texts_have_no_secret() {
 #[test]
 fn the_last_line_has_what_the_objects_do_not_contain() {
     let mut reader = InventoryReader::default();
-    reader.begin("prod");
+    reader.begin_input("prod");
     reader.listed("pods");
     reader.kubernetes("v1.36.1");
     reader.taken_at("2026-11-22T10:00:00Z");
@@ -410,7 +410,7 @@ fn the_last_line_has_what_the_objects_do_not_contain() {
     let mut more = platforms.clone();
     more["password"] = json!("s3cret");
     reader.add(more, None, &mut |kept| saved.push(kept.clone()));
-    assert_eq!((saved, reader.end().problems), (vec![platforms], Vec::<String>::new()));
+    assert_eq!((saved, reader.end_input().problems), (vec![platforms], Vec::<String>::new()));
     assert_eq!(
         reader.saved_end(),
         json!({"apiVersion": "mullion.dev/v1alpha1", "kind": "SavedInventory", "takenAt": "2026-11-22T10:00:00Z",

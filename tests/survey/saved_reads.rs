@@ -99,11 +99,11 @@ fn dumps() -> Vec<PathBuf> {
 fn read(text: &str) -> (Inventory, String) {
     let mut reader = InventoryReader::default();
     let mut lines = Vec::new();
-    reader.begin("dump");
+    reader.begin_input("dump");
     let problems = read_yaml(text, &mut |object, kind| {
         reader.add(object, kind, &mut |kept| lines.push(kept.to_string()));
     });
-    assert_eq!((problems, reader.end().problems), (Vec::new(), Vec::new()));
+    assert_eq!((problems, reader.end_input().problems), (Vec::new(), Vec::new()));
     lines.push(reader.saved_end().to_string());
     (reader.finish(), lines.join("\n---\n"))
 }

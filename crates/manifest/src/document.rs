@@ -143,14 +143,13 @@ impl Iterator for ManifestDocuments<'_> {
 
 /// Reads the document in `span`; `None` if it is empty.
 pub(crate) fn parse(text: &str, span: Span, format: ManifestFormat) -> Result<Option<ManifestDocument>, SpanProblem> {
-    let document = |(node, repeated_keys): (ManifestNode, _)| ManifestDocument {
+    Ok(node(text, span, format, false)?.map(|(node, repeated_keys)| ManifestDocument {
         json: node.to_json(),
         node,
         span,
         format,
         repeated_keys,
-    };
-    Ok(node(text, span, format, false)?.map(document))
+    }))
 }
 
 fn strict_node(text: &str, span: Span, format: ManifestFormat) -> Result<Option<ManifestNode>, SpanProblem> {

@@ -15,10 +15,7 @@ use crate::workload_move::WorkloadMove;
 use mullion_engine::model::MinorVersion;
 use mullion_survey::analysis::{Fleet, FleetPool, is_image, next_first};
 use mullion_survey::facts::dates::{Concerns, LifecycleDate};
-use mullion_survey::report::{Deadline, ObjectRef};
-
-/// The most workloads that a date names.
-const MAX_OBJECTS: usize = 50;
+use mullion_survey::report::{Deadline, MAX_OBJECTS, ObjectRef};
 
 /// What is added to a date that is earlier than the day of the report.
 const PASSED: &str = "; the date has passed";
@@ -28,6 +25,7 @@ const PASSED: &str = "; the date has passed";
 /// versions are entries of the calendar, because they belong to pools ([`add_kubernetes_dates`]).
 pub(crate) fn deadlines(one: &WorkloadMove, fleet: &Fleet<'_>, context: PlanContext<'_>) -> Vec<Deadline> {
     let rows = context
+        .survey
         .facts
         .dates
         .iter()
@@ -39,7 +37,7 @@ pub(crate) fn deadlines(one: &WorkloadMove, fleet: &Fleet<'_>, context: PlanCont
     all.sort_by_key(|deadline| deadline.date);
     let mut bound = Vec::new();
     for mut deadline in all {
-        let passed = deadline.date < context.today;
+        let passed = deadline.date < context.survey.today;
         if passed && !bound.is_empty() {
             continue;
         }
@@ -90,15 +88,15 @@ fn title(of: ImageUse, planned: &PlannedContainer) -> String {
 
 /// The end of the product in an image, by the table of published images, which knows copies in other registries too.
 fn product_end(of: ImageUse, planned: &PlannedContainer, context: PlanContext<'_>) -> Option<Deadline> {
-    let row = context.facts.images.row(&ImageRef::parse(&planned.image).ok()?)?;
+    let row = context.survey.facts.images.row(&ImageRef::parse(&planned.image).ok()?)?;
     let end = row.support_end.as_ref()?;
     let product = row.product.as_deref().unwrap_or("the product");
     Some(Deadline {
-        date: end.date.to_string().parse().ok()?,
+        date: end.date,
         what: format!("Support of the version of {product} in the image ends; use {}", end.instead),
         concerns: title(of, planned),
         source: row.source.clone(),
-        as_of: row.as_of.to_string().parse().ok()?,
+        as_of: row.as_of,
     })
 }
 
@@ -135,7 +133,7 @@ pub(crate) fn add_kubernetes_dates(
 ) {
     let is_dated = |at: usize| scope.part(at).is_some_and(|part| part == PoolPart::Leaves || !scope.leaves());
     let dated = || fleet.pools.iter().enumerate().filter(|(at, _)| is_dated(*at)).map(|(_, pool)| pool);
-    for row in &context.facts.dates {
+    for row in &context.survey.facts.dates {
         let Concerns { image_build, provider, kubelet: Some(version), image, .. } = &row.concerns else {
             continue;
         };
@@ -152,11 +150,11 @@ pub(crate) fn add_kubernetes_dates(
             continue;
         }
         let pools = if names.len() == 1 { "pool" } else { "pools" };
-        let passed = if row.date < context.today { PASSED } else { "" };
+        let passed = if row.date < context.survey.today { PASSED } else { "" };
         let concerns = format!("The Kubernetes version of {pools} {}{passed}.", list_with(names, "and"));
         entries.push(CalendarEntry { deadline: of_row(row, concerns), workloads: Vec::new(), all: 0 });
     }
-    entries.sort_by(|a, b| next_first(&a.deadline, &b.deadline, context.today));
+    entries.sort_by(|a, b| next_first(&a.deadline, &b.deadline, context.survey.today));
 }
 
 #[cfg(test)]

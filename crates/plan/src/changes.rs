@@ -19,10 +19,7 @@ use crate::workload_move::WorkloadMove;
 use mullion_engine::model::MinorVersion;
 use mullion_survey::analysis::Fleet;
 use mullion_survey::facts::behavior_changes::{BehaviorRow, Moves, Use};
-use mullion_survey::report::ObjectRef;
-
-/// The most workloads that a change names.
-const MAX_OBJECTS: usize = 50;
+use mullion_survey::report::{MAX_OBJECTS, ObjectRef};
 
 /// The rows of the table that concern at least one workload.
 pub(crate) fn changes(
@@ -33,7 +30,7 @@ pub(crate) fn changes(
     context: PlanContext<'_>,
 ) -> Vec<BehaviorChange> {
     let pools: Vec<OldNodes> = (0..fleet.pools.len()).map(|pool| OldNodes::of_pool(pool, fleet, scope)).collect();
-    let releases = &context.policies.nodes.releases;
+    let releases = &context.survey.policies.nodes.releases;
     let crossed: Vec<Crossing<'_>> = moves
         .iter()
         .filter(|one| one.moves)
@@ -49,7 +46,7 @@ pub(crate) fn changes(
         }
         found.report(row)
     };
-    context.facts.changes.iter().filter_map(change).collect()
+    context.survey.facts.changes.iter().filter_map(change).collect()
 }
 
 /// The old nodes of a workload.

@@ -66,7 +66,7 @@ pub(crate) fn check(
 ) -> CheckedConstraints {
     let provider = scope.provider.as_deref();
     let concerns_provider = |row: &&ConstraintRow| row.provider.as_deref().is_none_or(|own| Some(own) == provider);
-    let rows: Vec<&ConstraintRow> = context.facts.constraints.iter().filter(concerns_provider).collect();
+    let rows: Vec<&ConstraintRow> = context.survey.facts.constraints.iter().filter(concerns_provider).collect();
     let versions = &Versions::new(&rows, fleet, inventory, scope, context);
     let mut constraints = Vec::new();
     for row in &rows {
@@ -162,7 +162,7 @@ impl<'a> Versions<'a> {
         let newest_kubelet = fleet.pools.iter().flat_map(|pool| kubelets_of(fleet, pool)).max();
         let mut versions = Self {
             target: scope.target,
-            today: context.today,
+            today: context.survey.today,
             rows,
             control_plane: server.or(newest_kubelet),
             read: server.is_some(),

@@ -1,29 +1,15 @@
 //! The inputs of a plan besides the objects of the cluster.
 
-use jiff::civil::Date;
 use mullion_engine::model::windows::Build;
-use mullion_policy::PolicySet;
-
-use mullion_survey::facts::Facts;
-use mullion_survey::report::Source;
+use mullion_survey::SurveyContext;
 
 /// The inputs of a plan besides the objects.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanContext<'a> {
-    /// The context of the kubeconfig, or the names of the files.
-    pub cluster: &'a str,
-    /// Where the objects are from.
-    pub source: Source,
-    /// The day on which dates count as passed.
-    pub today: Date,
-    /// The version of Mullion.
-    pub mullion: &'a str,
-    /// The policies of the cluster.
-    pub policies: &'a PolicySet,
+    /// What a survey of the same cluster has too.
+    pub survey: SurveyContext<'a>,
     /// Whether somebody named these policies. Otherwise they are the defaults, and the cluster may not have Mullion.
     pub policies_given: bool,
-    /// The tables.
-    pub facts: &'a Facts,
     /// The file that replaces built-in tables.
     pub facts_file: Option<&'a str>,
     /// The build to which the fleet moves.

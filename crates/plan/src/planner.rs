@@ -17,7 +17,6 @@ use mullion_survey::analysis::{
 };
 use mullion_survey::facts::FactsTable;
 use mullion_survey::inventory::Inventory;
-use mullion_survey::report::Header;
 
 /// The plan for an inventory.
 pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
@@ -38,7 +37,7 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
         let input = StepInput { checked: &checked, fleet, inventory, scope, needs: &[], context };
         steps::in_place(offer, &changed, input)
     });
-    let mut calendar = calendar::calendar(&moves, context.today);
+    let mut calendar = calendar::calendar(&moves, context.survey.today);
     calendar::add_kubernetes_dates(&mut calendar, fleet, scope, context);
     let changes = changes::changes(&moves, &checked, fleet, scope, context);
     let coverage = coverage(inventory, true);
@@ -47,7 +46,7 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
     unknown.extend(unread_pods(&coverage, names));
     unknown.extend(virtual_nodes(inventory));
     let running = &RunningImages::new(inventory, fleet);
-    let view_context = ViewContext { inventory, fleet, running, policies: context.policies };
+    let view_context = ViewContext { inventory, fleet, running, policies: context.survey.policies };
     let declared = DeclaredPools::compared(view_context, &NodeClasses::new(fleet, inventory));
     unknown.extend(declared.unknown(fleet));
     let (pools_without_nodes, unserved) = declared.report(scope.pods_known);
@@ -68,19 +67,10 @@ pub fn plan(inventory: &Inventory, context: PlanContext<'_>) -> PlanReport {
         steps: &steps,
         calendar: &calendar,
     });
-    summary.extend(context.facts.age(&FactsTable::ALL, context.today).map(|age| age.sentence()));
+    summary.extend(context.survey.facts.age(&FactsTable::ALL, context.survey.today).map(|age| age.sentence()));
     PlanReport {
         schema: SCHEMA.to_owned(),
-        header: Header {
-            cluster: context.cluster.to_owned(),
-            source: context.source,
-            taken_at: inventory.taken_at().map(str::to_owned),
-            mullion: context.mullion.to_owned(),
-            kubernetes: inventory.kubernetes.clone(),
-            today: context.today,
-            dates_as_of: context.facts.checked,
-            redacted: false,
-        },
+        header: context.survey.header(inventory),
         coverage,
         summary,
         target: scope.report_target(context, fleet),
@@ -122,7 +112,7 @@ fn workload_moves(
 ) -> (Vec<WorkloadMove>, usize) {
     let running = &RunningImages::new(inventory, fleet);
     let classes = &NodeClasses::new(fleet, inventory);
-    let view_context = ViewContext { inventory, fleet, running, policies: context.policies };
+    let view_context = ViewContext { inventory, fleet, running, policies: context.survey.policies };
     let (mut moves, mut undecided) = (Vec::new(), 0);
     for owned in &group(inventory) {
         let view = WorkloadView::new(owned, view_context);
@@ -155,7 +145,7 @@ fn workload_moves(
 }
 
 fn tables(context: PlanContext<'_>) -> Vec<TableVersion> {
-    let facts = context.facts;
+    let facts = context.survey.facts;
     let version = |table: FactsTable| {
         let origin = facts.origins.get(&table)?;
         let from = context.facts_file.filter(|_| origin.replaced).unwrap_or("built-in");

@@ -94,7 +94,7 @@ pub(crate) fn is_spot_taint(taint: &Taint) -> bool {
 
 impl MoveScope {
     pub(crate) fn new(fleet: &Fleet<'_>, inventory: &Inventory, context: PlanContext<'_>) -> Self {
-        let release = release_name(context.target, &context.policies.nodes.releases).into_owned();
+        let release = release_name(context.target, &context.survey.policies.nodes.releases).into_owned();
         let part = |pool: &FleetPool| {
             let build = pool.build.filter(|_| pool.os == Some(Os::Windows))?;
             Some(match context.from {

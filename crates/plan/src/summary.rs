@@ -9,6 +9,7 @@ use mullion_engine::model::windows::{Build, RELEASES, release_name};
 use crate::context::PlanContext;
 use crate::report::{CalendarEntry, Constraint, ConstraintState, PlannedWorkload, Step, Verdict};
 use crate::scope::MoveScope;
+use crate::steps::budgets_that_allow;
 use crate::unknown::without_build;
 use mullion_survey::analysis::Fleet;
 use mullion_survey::report::{Coverage, Deadline};
@@ -173,7 +174,7 @@ fn verdicts(input: &SummaryInput<'_>) -> String {
 
 /// The first date of a workload that has passed, the next one, and the next one of the Kubernetes versions of the old pools.
 fn first_date(input: &SummaryInput<'_>) -> Vec<String> {
-    let today = input.context.today;
+    let today = input.context.survey.today;
     let (of_workloads, of_versions): (Vec<_>, Vec<_>) = input.calendar.iter().partition(|entry| entry.all > 0);
     let passed = first_of(of_workloads.iter().copied().filter(|entry| entry.deadline.date < today));
     let next = first_of(of_workloads.iter().copied().filter(|entry| entry.deadline.date >= today));
@@ -212,7 +213,7 @@ fn blockers(input: &SummaryInput<'_>) -> Vec<String> {
         .collect();
     let with = |verdict: Verdict| {
         let moving = input.workloads.iter().filter(move |one| one.step.is_some() && one.verdict == verdict);
-        moving.map(|one| format!("{}/{}", one.object.namespace, one.object.name)).collect::<Vec<_>>()
+        moving.map(|one| one.object.full_name()).collect::<Vec<_>>()
     };
     for (verdict, before) in [
         (Verdict::Rebuild, "Images to build before the old pools can be removed"),
@@ -223,11 +224,8 @@ fn blockers(input: &SummaryInput<'_>) -> Vec<String> {
             sentences.push(format!("{before}: those of {}.", list_first(&names, MAX_NAMES)));
         }
     }
-    let blocking = input.steps.iter().flat_map(|step| &step.disruptions).filter(|one| one.allowed == Some(0));
-    let blocking: BTreeSet<String> =
-        blocking.map(|one| format!("{}/{}", one.budget.namespace, one.budget.name)).collect();
-    if !blocking.is_empty() {
-        let names: Vec<&String> = blocking.iter().collect();
+    let names = budgets_that_allow(Some(0), input.steps.iter().flat_map(|step| &step.disruptions));
+    if !names.is_empty() {
         let (noun, verb, permit) = if names.len() == 1 {
             ("PodDisruptionBudget", "selects", "this budget permits")
         } else {

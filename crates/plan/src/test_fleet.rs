@@ -13,6 +13,7 @@ use crate::steps::{StepInput, steps};
 use crate::test_nodes::context;
 use crate::workload_move::WorkloadMove;
 use crate::{demand, edits};
+use mullion_survey::SurveyContext;
 use mullion_survey::analysis::{Fleet, NodeClasses, RunningImages, ViewContext, WorkloadView, group};
 use mullion_survey::facts::Facts;
 use mullion_survey::inventory::{Inventory, InventoryReader};
@@ -52,21 +53,22 @@ impl TestPlan {
 
     pub(crate) fn inventory(&self) -> Inventory {
         let mut reader = InventoryReader::default();
-        reader.begin("dump");
+        reader.begin_input("dump");
         for object in &self.objects {
             reader.add(object.clone(), None, &mut |_| {});
         }
-        assert_eq!(reader.end().problems, Vec::<String>::new());
+        assert_eq!(reader.end_input().problems, Vec::<String>::new());
         reader.finish()
     }
 
     pub(crate) fn context(&self) -> PlanContext<'_> {
+        let of_nodes = context(&self.facts, &self.policies, self.target);
         PlanContext {
-            today: date(2026, 11, 23),
+            survey: SurveyContext { today: date(2026, 11, 23), ..of_nodes.survey },
             policies_given: self.policies_given,
             from: self.from.map(Build::new),
             provider: self.provider,
-            ..context(&self.facts, &self.policies, self.target)
+            ..of_nodes
         }
     }
 

@@ -13,6 +13,7 @@ use crate::context::PlanContext;
 use crate::demand::Demand;
 use crate::report::{PlannedContainer, PlannedWorkload, Verdict};
 use crate::workload_move::WorkloadMove;
+use mullion_survey::SurveyContext;
 use mullion_survey::facts::Facts;
 use mullion_survey::facts::behavior_changes::Use;
 use mullion_survey::inventory::{Inventory, InventoryReader};
@@ -78,13 +79,15 @@ pub(crate) fn inventory(provider: &str, control_plane: &str, pools: &[TestPool<'
 /// The inputs of a plan.
 pub(crate) fn context<'a>(facts: &'a Facts, policies: &'a PolicySet, target: u32) -> PlanContext<'a> {
     PlanContext {
-        cluster: "test",
-        source: Source::Dump,
-        today: TODAY,
-        mullion: "0.0.0",
-        policies,
+        survey: SurveyContext {
+            cluster: "test",
+            source: Source::Dump,
+            today: TODAY,
+            mullion: "0.0.0",
+            policies,
+            facts,
+        },
         policies_given: false,
-        facts,
         facts_file: None,
         target: Build::new(target),
         from: None,

@@ -10,9 +10,6 @@ use mullion_survey::analysis::Fleet;
 use mullion_survey::inventory::Inventory;
 use mullion_survey::report::{ObjectRef, Unknown};
 
-/// The most objects that one entry lists.
-const LISTED: usize = 50;
-
 /// What is not known about the workloads that move, and how to find out.
 pub(crate) fn unknown(moves: &[WorkloadMove], inventory: &Inventory) -> Vec<Unknown> {
     let mut all = gaps(moves);
@@ -23,15 +20,11 @@ pub(crate) fn unknown(moves: &[WorkloadMove], inventory: &Inventory) -> Vec<Unkn
 
 /// The workloads of which it is not known whether they move.
 fn unknown_moves(moves: &[WorkloadMove]) -> Option<Unknown> {
-    let objects: Vec<&ObjectRef> =
-        moves.iter().filter(|one| one.report.move_not_known).map(|one| &one.report.object).collect();
-    (!objects.is_empty()).then(|| Unknown {
-        what: "Whether these workloads move is not known: their pods, or the class that places them, were not read."
-            .to_owned(),
-        resolve: "Read pods and runtimeclasses too, and plan again.".to_owned(),
-        all: objects.len(),
-        objects: objects.into_iter().take(LISTED).cloned().collect(),
-    })
+    Unknown::of(
+        "Whether these workloads move is not known: their pods, or the class that places them, were not read.",
+        "Read pods and runtimeclasses too, and plan again.",
+        moves.iter().filter(|one| one.report.move_not_known).map(|one| one.report.object.clone()),
+    )
 }
 
 /// What is not known of their images.
@@ -42,16 +35,11 @@ fn gaps(moves: &[WorkloadMove]) -> Vec<Unknown> {
             gaps.entry(*gap).or_default().push(&one.report.object);
         }
     }
-    let entry = |(gap, objects): (Gap, Vec<&ObjectRef>)| {
+    let entries = gaps.into_iter().filter_map(|(gap, objects)| {
         let (what, resolve) = gap.texts();
-        Unknown {
-            what: what.to_owned(),
-            resolve: resolve.to_owned(),
-            all: objects.len(),
-            objects: objects.into_iter().take(LISTED).cloned().collect(),
-        }
-    };
-    gaps.into_iter().map(entry).collect()
+        Unknown::of(what, resolve, objects.into_iter().cloned())
+    });
+    entries.collect()
 }
 
 /// The look-ups without a result, by reason: one registry that does not respond is one entry.
@@ -70,7 +58,7 @@ fn unanswered(moves: &[WorkloadMove], inventory: &Inventory) -> Vec<Unknown> {
             }
         }
     }
-    let entry = |(reason, (mut images, mut objects)): (&str, (Vec<&str>, Vec<ObjectRef>))| {
+    let entry = |(reason, (mut images, objects)): (&str, (Vec<&str>, Vec<ObjectRef>))| {
         images.sort_unstable();
         images.dedup();
         let named = images.first().copied().unwrap_or_default();
@@ -78,13 +66,11 @@ fn unanswered(moves: &[WorkloadMove], inventory: &Inventory) -> Vec<Unknown> {
             1 => format!("The look-up of the image {named} has no result: {reason}."),
             all => format!("The look-ups of {all} images, such as {named}, have no result: {reason}."),
         };
-        let all = objects.len();
-        objects.truncate(LISTED);
         let resolve = "Run the plan again with --registry where the registry can be reached, with a login that may read the \
                        image and with policies whose spec.registries allows the registry.";
-        Unknown { what, resolve: resolve.to_owned(), objects, all }
+        Unknown::of(what, resolve, objects)
     };
-    by_reason.into_iter().map(entry).collect()
+    by_reason.into_iter().filter_map(entry).collect()
 }
 
 /// Windows nodes without a build.
@@ -95,14 +81,9 @@ pub(crate) fn without_build<'f>(fleet: &'f Fleet<'_>) -> impl Iterator<Item = &'
 
 /// That it is not known whether nodes without a build leave, and with them the workloads there.
 pub(crate) fn unknown_builds(fleet: &Fleet<'_>) -> Option<Unknown> {
-    let object = |name: &str| ObjectRef { namespace: String::new(), kind: "Node".to_owned(), name: name.to_owned() };
-    let all = without_build(fleet).count();
-    (all > 0).then(|| Unknown {
-        what:
-            "Whether these Windows nodes leave, and which workloads move from them, is not known: they state no build."
-                .to_owned(),
-        resolve: "Read the nodes with their status, as kubectl get nodes -o json prints it.".to_owned(),
-        objects: without_build(fleet).take(LISTED).map(object).collect(),
-        all,
-    })
+    Unknown::of(
+        "Whether these Windows nodes leave, and which workloads move from them, is not known: they state no build.",
+        "Read the nodes with their status, as kubectl get nodes -o json prints it.",
+        without_build(fleet).map(|name| ObjectRef::cluster_wide("Node", name)),
+    )
 }

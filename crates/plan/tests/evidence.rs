@@ -28,9 +28,9 @@ const TODAY: Date = date(2026, 11, 22);
 
 fn inventory(text: &str) -> Inventory {
     let mut reader = InventoryReader::default();
-    reader.begin("dump");
+    reader.begin_input("dump");
     read_json(text.as_bytes(), 1 << 30, &mut |object, kind| reader.add(object, kind, &mut |_| {})).unwrap();
-    assert_eq!(reader.end().problems, Vec::<String>::new());
+    assert_eq!(reader.end_input().problems, Vec::<String>::new());
     reader.finish()
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use jiff::civil::date;
-use mullion_plan::{PlanContext, plan};
+use mullion_plan::plan;
 use mullion_policy::PolicySet;
 use mullion_survey::inventory::read_yaml;
 use mullion_survey::report::{Source, SurveyReport};
@@ -129,9 +129,9 @@ fn inventory(dump: &str) -> Inventory {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/threads").join(format!("{dump}.yaml"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut reader = InventoryReader::default();
-    reader.begin(dump);
+    reader.begin_input(dump);
     let problems = read_yaml(&text, &mut |object, kind| reader.add(object, kind, &mut |_| {}));
-    assert_eq!((problems, reader.end().problems), (Vec::new(), Vec::new()), "{dump}");
+    assert_eq!((problems, reader.end_input().problems), (Vec::new(), Vec::new()), "{dump}");
     reader.finish()
 }
 
@@ -145,14 +145,10 @@ fn survey_of(dump: &str) -> SurveyReport {
 fn report_of(thread: &Thread) -> String {
     let json = match thread.report {
         Report::Plan(target, workload) => {
-            let mut report = serde_json::to_value(plan(
-                &inventory(thread.dump),
-                PlanContext {
-                    cluster: "thread",
-                    ..context(Source::Dump, date(2026, 11, 22), (&PolicySet::built_in(), &Facts::built_in()), target)
-                },
-            ))
-            .unwrap();
+            let (policies, facts) = (&PolicySet::built_in(), &Facts::built_in());
+            let mut context = context(Source::Dump, date(2026, 11, 22), (policies, facts), target);
+            context.survey.cluster = "thread";
+            let mut report = serde_json::to_value(plan(&inventory(thread.dump), context)).unwrap();
             if workload.is_empty() {
                 report
             } else {

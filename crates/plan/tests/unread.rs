@@ -300,9 +300,9 @@ fn a_part_that_was_not_read_is_named() {
 #[test]
 fn nothing_about_pods_is_stated_without_them() {
     let mut reader = InventoryReader::default();
-    reader.begin("nodes.json");
+    reader.begin_input("nodes.json");
     assert_eq!(read_yaml(ODD_NODES, &mut |object, kind| reader.add(object, kind, &mut |_| {})), Vec::new());
-    reader.end();
+    reader.end_input();
     let inventory = reader.finish();
     let (survey, plan) = (survey_of(&inventory), plan_of(&inventory));
     let text = text(&survey) + &text(&plan);

@@ -139,7 +139,7 @@ impl<'a> DumpReader<'a> {
             self.taken += usize::from(matches!(inner, "Node" | "RuntimeClass" | "Namespace"));
             return items.iter().try_for_each(|item| self.object(item, inner));
         }
-        let read = self.read(object, kind).map_err(|error| {
+        let read = self.add(object, kind).map_err(|error| {
             let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
             problem(self.name, format!("{kind} {name} cannot be read: {error}"))
         })?;
@@ -148,7 +148,7 @@ impl<'a> DumpReader<'a> {
     }
 
     /// Adds one object; `false` for a kind that is not part of a snapshot.
-    fn read(&mut self, object: &Value, kind: &str) -> Result<bool, serde_json::Error> {
+    fn add(&mut self, object: &Value, kind: &str) -> Result<bool, serde_json::Error> {
         let snapshot = &mut self.loaded.snapshot;
         match kind {
             // A virtual node is not part of a snapshot, but proves that nodes were dumped.

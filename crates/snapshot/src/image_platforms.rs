@@ -7,40 +7,40 @@ use std::sync::Arc;
 use mullion_engine::model::image::{KnownImages, Platform, Platforms};
 use mullion_engine::model::windows::Build;
 use mullion_manifest::{LineIndex, ManifestNode, NodeValue, Problem, documents, text_from_bytes};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 const API_VERSION: &str = "mullion.dev/v1alpha1";
 const KIND: &str = "ImagePlatforms";
 
 /// What registries reported about images, by the reference as pods write it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ImagePlatforms {
     /// When the last of them was looked up, as RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_at: Option<String>,
     /// The platforms.
+    #[serde(serialize_with = "write_images", deserialize_with = "read_images")]
     pub images: KnownImages,
     /// The compressed bytes that a node of that build pulls.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sizes: BTreeMap<String, BTreeMap<Build, u64>>,
     /// Images that do not exist.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub absent: BTreeSet<String>,
     /// Why other look-ups have no result.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unanswered: BTreeMap<String, String>,
 }
 
-/// The object.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ImagesObject {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    taken_at: Option<String>,
-    images: BTreeMap<String, Image>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    sizes: BTreeMap<String, BTreeMap<Build, u64>>,
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    absent: BTreeSet<String>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    unanswered: BTreeMap<String, String>,
+fn write_images<S: Serializer>(images: &KnownImages, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(images.iter().map(|(reference, platforms)| (reference, Image::from(&**platforms))))
+}
+
+fn read_images<'de, D: Deserializer<'de>>(from: D) -> Result<KnownImages, D::Error> {
+    let images = BTreeMap::<String, Image>::deserialize(from)?;
+    Ok(images.into_iter().map(|(reference, image)| (reference, Arc::new(image.into()))).collect())
 }
 
 /// The entry of one reference.
@@ -69,9 +69,7 @@ struct Entry {
 impl ImagePlatforms {
     /// Reads an object; an error contains the field that cannot be read.
     pub fn from_value(object: &Value) -> Result<Self, serde_json::Error> {
-        let ImagesObject { taken_at, images, sizes, absent, unanswered } = ImagesObject::deserialize(object)?;
-        let images = images.into_iter().map(|(reference, image)| (reference, Arc::new(image.into()))).collect();
-        Ok(Self { taken_at, images, sizes, absent, unanswered })
+        Self::deserialize(object)
     }
 
     /// Reads a file with one object, JSON or YAML. An error contains the line. `name` is the file's name in messages.
@@ -149,14 +147,7 @@ impl ImagePlatforms {
 
     /// The object.
     pub fn to_value(&self) -> Result<Value, serde_json::Error> {
-        let images = self.images.iter().map(|(reference, platforms)| (reference.clone(), Image::from(&**platforms)));
-        let mut value = serde_json::to_value(ImagesObject {
-            taken_at: self.taken_at.clone(),
-            images: images.collect(),
-            sizes: self.sizes.clone(),
-            absent: self.absent.clone(),
-            unanswered: self.unanswered.clone(),
-        })?;
+        let mut value = serde_json::to_value(self)?;
         if let Some(members) = value.as_object_mut() {
             members.insert("apiVersion".to_owned(), API_VERSION.into());
             members.insert("kind".to_owned(), KIND.into());

@@ -56,7 +56,7 @@ pub struct NodeInfo {
 
 /// The facts that a plan reads from a node; `None` for anything but a Node with a name.
 pub fn facts_from_json(object: &Value) -> Option<NodeFacts> {
-    let NodeObject { metadata, spec, status } = read(object).ok()?;
+    let NodeObject { metadata, spec, status } = parse_named(object).ok()?;
     Some(NodeFacts {
         name: metadata.name,
         labels: metadata.labels,
@@ -83,13 +83,13 @@ pub fn unusable_taints(object: &Value) -> Option<UnusableFact> {
 
 /// A Node as a fact; `None` for a virtual-kubelet node. An error contains the field that cannot be read.
 pub(crate) fn node_from_value(object: &Value, parts: &mut NodeParts) -> Result<Option<Node>, serde_json::Error> {
-    let object: NodeObject = read(object)?;
+    let object: NodeObject = parse_named(object)?;
     Ok(node(object.metadata.name, object.metadata.labels, &object.spec, object.status, parts))
 }
 
 /// A RuntimeClass by name. An error contains the field that cannot be read.
 pub(crate) fn runtime_class_from_value(object: &Value) -> Result<(String, RuntimeClass), serde_json::Error> {
-    let object: RuntimeClassObject = read(object)?;
+    let object: RuntimeClassObject = parse_named(object)?;
     let ours = is_ours(&object.metadata.labels);
     let Scheduling { node_selector, tolerations } = object.scheduling;
     let overhead = object.overhead.pod_fixed.into_iter().map(|(name, quantity)| (name, quantity_text(&quantity)));
@@ -105,13 +105,13 @@ pub(crate) fn runtime_class_from_value(object: &Value) -> Result<(String, Runtim
 
 /// Does the same as [`namespace_from_json`]; an error contains the field that cannot be read.
 pub(crate) fn namespace_from_value(object: &Value) -> Result<(String, Namespace), serde_json::Error> {
-    let NamedObject { metadata } = read(object)?;
+    let NamedObject { metadata } = parse_named(object)?;
     Ok((metadata.name, Namespace::new(metadata.labels, &metadata.annotations)))
 }
 
 /// Reads an object that has a name. The name is checked first, because serde reads a list of the right length as a
 /// struct.
-fn read<'a, T: Deserialize<'a>>(object: &'a Value) -> Result<T, serde_json::Error> {
+fn parse_named<'a, T: Deserialize<'a>>(object: &'a Value) -> Result<T, serde_json::Error> {
     match object.pointer("/metadata/name") {
         Some(Value::String(_)) if object.is_object() => T::deserialize(object),
         _ => Err(serde::de::Error::custom("metadata.name is missing or not text")),

@@ -4,7 +4,10 @@
 //! are whole English sentences with a period, unless their documentation specifies otherwise. Names of objects and
 //! messages of a cluster are untrusted text: a format escapes them.
 
+use std::fmt;
+
 use jiff::civil::Date;
+use mullion_engine::model::text::full_name;
 use serde::{Deserialize, Serialize};
 
 /// The value of [`SurveyReport::schema`].
@@ -248,6 +251,25 @@ pub struct ObjectRef {
     pub name: String,
 }
 
+impl ObjectRef {
+    /// An object without a namespace.
+    pub fn cluster_wide(kind: &str, name: impl Into<String>) -> Self {
+        Self { namespace: String::new(), kind: kind.to_owned(), name: name.into() }
+    }
+
+    /// `shop/web`; without a namespace, `win-1`.
+    pub fn full_name(&self) -> String {
+        full_name(&self.namespace, &self.name)
+    }
+}
+
+/// `Deployment shop/web`, or `Node win-1`.
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.full_name())
+    }
+}
+
 /// A workload with its pods.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -462,8 +484,25 @@ pub struct Unknown {
     pub what: String,
     /// How to find out.
     pub resolve: String,
-    /// Objects that it is about, at most 50.
+    /// Objects that it is about, at most [`MAX_OBJECTS`].
     pub objects: Vec<ObjectRef>,
     /// The number of all these objects.
     pub all: usize,
+}
+
+/// The maximum number of objects that an entry of a report lists.
+pub const MAX_OBJECTS: usize = 50;
+
+impl Unknown {
+    /// What is not known of objects; `None` if there are none.
+    pub fn of(
+        what: impl Into<String>,
+        resolve: impl Into<String>,
+        objects: impl IntoIterator<Item = ObjectRef>,
+    ) -> Option<Self> {
+        let mut rest = objects.into_iter();
+        let objects: Vec<ObjectRef> = rest.by_ref().take(MAX_OBJECTS).collect();
+        let all = objects.len() + rest.count();
+        (all > 0).then(|| Self { what: what.into(), resolve: resolve.into(), objects, all })
+    }
 }

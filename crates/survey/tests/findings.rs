@@ -30,12 +30,12 @@ fn report_with(objects: &[Value], today: Date, without: &[&str], policies: &Poli
         |object: &&Value| plural_of(object["kind"].as_str().unwrap()).is_none_or(|own| !without.contains(&own));
     let objects: Vec<&Value> = objects.iter().filter(is_read).collect();
     let mut reader = InventoryReader::default();
-    reader.begin("dump");
+    reader.begin_input("dump");
     let text = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
     let mut visit = |object: Value, kind: Option<&str>| reader.add(object, kind, &mut |_| {});
     read_json(text.as_bytes(), 1 << 30, &mut visit).unwrap();
     KINDS.iter().filter(|kind| !without.contains(&kind.plural)).for_each(|kind| reader.listed(kind.plural));
-    assert_eq!(reader.end().problems, Vec::<String>::new());
+    assert_eq!(reader.end_input().problems, Vec::<String>::new());
     survey(
         &reader.finish(),
         SurveyContext {

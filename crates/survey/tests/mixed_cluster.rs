@@ -22,7 +22,7 @@ fn read(texts: &[&str]) -> (Inventory, Vec<String>, Vec<DumpProblem>, Vec<String
     let mut reader = InventoryReader::default();
     let (mut saved, mut problems, mut objects) = (Vec::new(), Vec::new(), Vec::new());
     for (at, text) in texts.iter().enumerate() {
-        reader.begin(&format!("dump-{at}"));
+        reader.begin_input(&format!("dump-{at}"));
         let mut visit =
             |object: Value, kind: Option<&str>| reader.add(object, kind, &mut |kept| saved.push(kept.to_string()));
         if text.trim_start().starts_with(['{', '[']) {
@@ -30,7 +30,7 @@ fn read(texts: &[&str]) -> (Inventory, Vec<String>, Vec<DumpProblem>, Vec<String
         } else {
             problems.extend(read_yaml(text, &mut visit));
         }
-        objects.extend(reader.end().problems);
+        objects.extend(reader.end_input().problems);
     }
     saved.push(reader.saved_end().to_string());
     (reader.finish(), saved, problems, objects)

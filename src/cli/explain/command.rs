@@ -59,7 +59,7 @@ pub enum FailOnExplanation {
 pub(crate) fn run(args: &ExplainArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let selection = args.sources.selection("explain")?;
     let request = ReadRequest::manifests("explain", &selection, args.sources.snapshot.is_some());
-    let input = live::read(&args.live, &args.inputs, request, io)?;
+    let input = live::read_input(&args.live, &args.inputs, request, io)?;
     let texts = &input.texts;
     let (files, kustomizations) = ManifestFile::all(&texts.sources);
     let mut unread = input.live.as_ref().map_or(0, |live| live.unread) + kustomizations.unrendered.len();

@@ -19,7 +19,7 @@ impl<'a> DumpScope<'a> {
     pub(super) fn new(command: &str, args: &'a InventoryArgs) -> anyhow::Result<Self> {
         let labels = args.selector.as_deref().map(parse_label_selector).transpose();
         let labels = labels.with_context(|| format!("{command}: -l"))?.unwrap_or_default();
-        Ok(Self { namespaces: args.selected_namespaces(), labels })
+        Ok(Self { namespaces: args.source.selected_namespaces(), labels })
     }
 
     /// Whether an object is in one of the namespaces, or in none, as nodes are. `list`: the kind of the list around it.

@@ -33,7 +33,7 @@ const BUFFER: usize = 1 << 16;
 
 /// Reads all inputs into `reader`, and returns the number of problems. Problems are reported, and the rest is read.
 /// `command`: for messages; `scope`: what is read of them.
-pub(crate) fn read(
+pub(crate) fn read_dumps(
     command: &str,
     paths: &[PathBuf],
     links: LeavingLinks,
@@ -70,7 +70,7 @@ pub(crate) fn read(
     let mut read = 0;
     for file in files {
         let name = file.as_ref().map_or_else(|| STDIN.to_owned(), |path| path.display().to_string());
-        reader.begin(&name);
+        reader.begin_input(&name);
         let (values, objects) = (reader.len(), reader.objects_read());
         let problems = match &file {
             None => {
@@ -97,7 +97,7 @@ pub(crate) fn read(
             },
         };
         failures.extend(problems.iter().map(|problem| failure(&name, problem)));
-        let input = reader.end();
+        let input = reader.end_input();
         failures.extend(input.problems.into_iter().map(|message| InputFailure::of_file(name.as_str(), message)));
         if problems.is_empty()
             && reader.objects_read() == objects

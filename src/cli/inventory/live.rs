@@ -26,7 +26,7 @@ use crate::telemetry::in_words;
 /// Reads the selected objects of the cluster into `reader`, and returns the name of its context, and its policies if they
 /// are selected and can be read. Kinds that cannot be read are part of the inventory; a cluster that does not respond is an
 /// error.
-pub(crate) fn read(
+pub(crate) fn read_cluster(
     args: &InventoryArgs,
     selection: &PolicySelection,
     reader: &mut InventoryReader,
@@ -34,12 +34,12 @@ pub(crate) fn read(
     io: &mut Io<'_>,
 ) -> anyhow::Result<(String, Option<PolicySet>)> {
     block_on(async {
-        let connection = args.cluster.connect().await?;
+        let connection = args.source.cluster.connect().await?;
         let context = connection.context.clone();
         let objects = ClusterReader::new(&connection);
         let policies = policies_of_the_cluster(&objects, &context, selection).await?;
         io.eprintln(format_args!("context {context}{}{}", scope(args), policies.clause))?;
-        reader.begin(&context);
+        reader.begin_input(&context);
         args.excluded().into_iter().for_each(|excluded| reader.unread(excluded));
         if let Some(reason) = policies.not_read {
             reader.unread(Unread {
@@ -106,7 +106,7 @@ pub(crate) fn read(
             Err(error) => io.eprintln(format_args!("the version of the API server: {}", in_words(&error)))?,
         }
         reader.taken_at(&Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-        for problem in reader.end().problems {
+        for problem in reader.end_input().problems {
             io.eprintln(format_args!("{context}: {problem}"))?;
         }
         Ok((context, policies.in_force.map(|policies| policies.set)))
@@ -121,10 +121,10 @@ fn kinds() -> impl Iterator<Item = &'static Kind> {
 
 /// The scope, for the first line.
 fn scope(args: &InventoryArgs) -> String {
-    let label = if args.selected_namespaces().len() == 1 { "namespace" } else { "namespaces" };
+    let label = if args.source.selected_namespaces().len() == 1 { "namespace" } else { "namespaces" };
     let mut scope = String::new();
-    if !args.selected_namespaces().is_empty() {
-        scope = format!(", {label} {}", list_with(args.selected_namespaces(), "and"));
+    if !args.source.selected_namespaces().is_empty() {
+        scope = format!(", {label} {}", list_with(args.source.selected_namespaces(), "and"));
     }
     if let Some(labels) = &args.selector {
         scope.extend([", labels ", labels]);
@@ -136,11 +136,11 @@ fn scope(args: &InventoryArgs) -> String {
 fn queries<'a>(args: &'a InventoryArgs, kind: &Kind) -> Vec<ListQuery<'a>> {
     // Budgets, autoscalers and Events do not have the labels of the workloads that they are about.
     let labels = args.selector.as_deref().filter(|_| WORKLOADS.contains(kind));
-    if args.selected_namespaces().is_empty() || !(kind.is_namespaced() || kind == &NAMESPACES) {
+    if args.source.selected_namespaces().is_empty() || !(kind.is_namespaced() || kind == &NAMESPACES) {
         return vec![ListQuery { labels, ..ListQuery::default() }];
     }
     let of = |namespace: &'a String| ListQuery { namespace: Some(namespace), labels, ..ListQuery::default() };
-    args.selected_namespaces().iter().map(of).collect()
+    args.source.selected_namespaces().iter().map(of).collect()
 }
 
 /// The groups of APIs that the API server has. Every user may read them by default; without them no kind of another group is

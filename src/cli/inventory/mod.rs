@@ -7,5 +7,5 @@ mod live;
 mod read;
 mod saved;
 
-pub use arguments::InventoryArgs;
-pub(crate) use read::read;
+pub use arguments::{InventoryArgs, InventorySource};
+pub(crate) use read::read_inventory;

@@ -11,7 +11,7 @@ use mullion_engine::model::text::list_first;
 use mullion_policy::PolicySet;
 use mullion_survey::facts::FactsTable;
 use mullion_survey::report::Source;
-use mullion_survey::{Facts, Inventory, InventoryReader};
+use mullion_survey::{Facts, Inventory, InventoryReader, SurveyContext};
 
 use crate::cli::facts::read_facts;
 use crate::cli::inventory::dump_scope::DumpScope;
@@ -39,6 +39,18 @@ pub(crate) struct ClusterInput {
 }
 
 impl ClusterInput {
+    /// What a survey has besides the objects.
+    pub(crate) fn context(&self) -> SurveyContext<'_> {
+        SurveyContext {
+            cluster: &self.cluster,
+            source: self.source,
+            today: self.today,
+            mullion: env!("CARGO_PKG_VERSION"),
+            policies: &self.policies,
+            facts: &self.facts,
+        }
+    }
+
     /// Prints on stderr how old these tables are. For a format that has only rows; the others have it in their summary.
     pub(crate) fn print_age(&self, tables: &[FactsTable], format: ReportFormat, io: &mut Io<'_>) -> io::Result<()> {
         match self.facts.age(tables, self.today).filter(|_| format == ReportFormat::Csv) {
@@ -52,14 +64,18 @@ impl ClusterInput {
 const NAMED: usize = 3;
 
 /// Reads what the arguments select; `None` if it contains no object, which is reported. `command`: for messages.
-pub(crate) fn read(command: &str, args: &InventoryArgs, io: &mut Io<'_>) -> anyhow::Result<Option<ClusterInput>> {
+pub(crate) fn read_inventory(
+    command: &str,
+    args: &InventoryArgs,
+    io: &mut Io<'_>,
+) -> anyhow::Result<Option<ClusterInput>> {
     let files = args.files()?;
     let is_live = files.is_empty();
     ensure!(
-        is_live || !args.cluster.names_a_cluster(),
+        is_live || !args.source.cluster.names_a_cluster(),
         "{command}: either files or a cluster; without files, --context and the like select the cluster that is read"
     );
-    let selection = PolicySelection::new(command, &args.policies)?;
+    let selection = PolicySelection::new(command, &args.source.policies)?;
     if !is_live {
         selection.ensure_no_cluster(command, "files are read; remove them, or name files of policies")?;
     }
@@ -68,12 +84,13 @@ pub(crate) fn read(command: &str, args: &InventoryArgs, io: &mut Io<'_>) -> anyh
     let mut saved = args.save.as_deref().map(SavedInventory::create).transpose()?;
     let mut reader = InventoryReader::default();
     let (cluster, in_force, unreadable) = if is_live {
-        let (cluster, in_force) = live::read(args, &selection, &mut reader, &mut saved, io)?;
+        let (cluster, in_force) = live::read_cluster(args, &selection, &mut reader, &mut saved, io)?;
         (cluster, in_force, 0)
     } else {
         let names: Vec<String> = files.iter().map(|path| shown_name(path)).collect();
         let scope = DumpScope::new(command, args)?;
-        let unreadable = dumps::read(command, &files, args.links.into(), &mut reader, &mut saved, &scope, io)?;
+        let unreadable =
+            dumps::read_dumps(command, &files, args.source.links.into(), &mut reader, &mut saved, &scope, io)?;
         args.excluded().into_iter().for_each(|excluded| reader.unread(excluded));
         (list_first(&names, NAMED), None, unreadable)
     };

@@ -15,5 +15,5 @@ mod registration;
 pub use arguments::LiveArguments;
 pub(crate) use object_text::LivePodStatus;
 pub(crate) use policies::{ClusterPolicies, in_force, policies_of_the_cluster};
-pub(crate) use read::{LiveFacts, LoadedInput, ReadRequest, read};
+pub(crate) use read::{LiveFacts, LoadedInput, ReadRequest, read_input};
 pub(crate) use registration::{Registration, WebhookCall};

@@ -4,6 +4,7 @@ use std::fmt;
 
 use anyhow::ensure;
 use jiff::Timestamp;
+use mullion_engine::model::MinorVersion;
 use mullion_engine::model::text::{counted, list_with, shorten};
 use mullion_manifest::Problem;
 use mullion_policy::{PolicyFiles, PolicySet};
@@ -14,7 +15,6 @@ use crate::cli::webhook_configurations::{ReadConfiguration, read_configurations}
 use crate::cluster::reading::{Absence, CONFIG_MAPS, ClusterReader, UnreadObjects};
 use crate::cluster::state::{MAX_REPORT_AGE, MullionState, NAME, parse_state, time_text};
 use crate::controller::{CONFIGURATION, UnknownNamespace, registered_namespace};
-use crate::minor_release::MinorRelease;
 
 /// The longest problem of a policy file in the reason, in characters.
 const MAX_PROBLEM: usize = 300;
@@ -26,7 +26,7 @@ pub(crate) struct ClusterPolicies {
     pub(crate) set: PolicySet,
     since: Option<Timestamp>,
     /// The release that stored them, if it is newer than this program.
-    newer: Option<MinorRelease>,
+    newer: Option<MinorVersion>,
     /// When the controller last reported, if that is too long ago.
     silent_since: Option<Timestamp>,
 }
@@ -42,7 +42,7 @@ impl fmt::Display for ClusterPolicies {
             write!(f, " since {}", time_text(since))?;
         }
         if let Some(newer) = self.newer {
-            write!(f, ", stored by Mullion {newer}, which is newer than this one, {}", MinorRelease::own())?;
+            write!(f, ", stored by Mullion {newer}, which is newer than this one, {}", MinorVersion::of_mullion())?;
         }
         match self.silent_since {
             Some(silent) => write!(f, "; the controller has not reported since {}", time_text(silent)),
@@ -66,9 +66,9 @@ pub(crate) enum PoliciesNotRead {
     NotKept { namespace: String, why: String },
     #[error("ConfigMap {NAME} in namespace {namespace} cannot be parsed: {why}")]
     NotParsed { namespace: String, why: String },
-    #[error("they are of Mullion {newer}, which is newer than this one, {}: {why}", MinorRelease::own())]
-    Newer { newer: MinorRelease, why: String },
-    #[error("they do not load in Mullion {}: {why}", MinorRelease::own())]
+    #[error("they are of Mullion {newer}, which is newer than this one, {}: {why}", MinorVersion::of_mullion())]
+    Newer { newer: MinorVersion, why: String },
+    #[error("they do not load in Mullion {}: {why}", MinorVersion::of_mullion())]
     NotLoaded { why: String },
 }
 
@@ -188,7 +188,7 @@ pub(crate) fn in_force(map: Value, namespace: String, now: Timestamp) -> Result<
     {
         return Err(PoliciesNotRead::NotKept { namespace, why });
     }
-    let newer = state.policies.release.filter(|release| *release > MinorRelease::own());
+    let newer = state.policies.release.filter(|release| *release > MinorVersion::of_mullion());
     let since = state.policies_since.filter(|_| !files.is_empty());
     let loaded = if files.is_empty() {
         Ok(PolicySet::built_in())

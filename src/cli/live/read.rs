@@ -91,7 +91,7 @@ pub(crate) struct LiveFacts {
 
 /// Reads files and, if the command line selects a cluster, that cluster. What cannot be read is part of the texts; a
 /// wrong command line, and a cluster that does not respond, are errors.
-pub(crate) fn read(
+pub(crate) fn read_input(
     live: &LiveArguments,
     inputs: &Inputs,
     request: ReadRequest<'_>,
@@ -134,7 +134,7 @@ pub(crate) fn read(
             texts,
             pods: BTreeMap::new(),
         };
-        cluster.read(live, &scope, io).await?;
+        cluster.read_scope(live, &scope, io).await?;
         let ClusterInput { texts, facts, pods, .. } = cluster;
         Ok(LoadedInput { texts, namespace: namespace.clone(), live: Some(facts), pods })
     })
@@ -153,7 +153,7 @@ struct ClusterInput<'a> {
 }
 
 impl ClusterInput<'_> {
-    async fn read(&mut self, live: &LiveArguments, scope: &ClusterScope, io: &mut Io<'_>) -> anyhow::Result<()> {
+    async fn read_scope(&mut self, live: &LiveArguments, scope: &ClusterScope, io: &mut Io<'_>) -> anyhow::Result<()> {
         let everywhere = *scope == ClusterScope::AllNamespaces;
         let context = &self.connection.context;
         let place = if everywhere { "all namespaces".to_owned() } else { format!("namespace {}", self.namespace) };
@@ -162,7 +162,7 @@ impl ClusterInput<'_> {
         io.eprintln(format_args!("context {context}, {place}{policies}"))?;
         if !self.request.has_snapshot {
             let reviews_files = !self.texts.sources.is_empty();
-            self.snapshot(everywhere || reviews_files, io).await?;
+            self.read_snapshot(everywhere || reviews_files, io).await?;
         }
         match scope {
             ClusterScope::Objects(objects) => {
@@ -203,7 +203,7 @@ impl ClusterInput<'_> {
     }
 
     /// Reads nodes, RuntimeClasses, and all namespaces or one.
-    async fn snapshot(&mut self, all_namespaces: bool, io: &mut Io<'_>) -> anyhow::Result<()> {
+    async fn read_snapshot(&mut self, all_namespaces: bool, io: &mut Io<'_>) -> anyhow::Result<()> {
         let mut dump = DumpReader::new("");
         let nodes = &mut self.facts.nodes;
         let mut kinds = vec![(&NODES, None), (&RUNTIME_CLASSES, None)];

@@ -134,15 +134,11 @@ pub(crate) fn run(args: &PlanArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     );
     let kubernetes = args.kubernetes.as_deref().map(minor_version).transpose()?;
     let mut cache = args.registry_cache.as_deref().map(|path| RegistryCache::open(path, args.registry)).transpose()?;
-    let Some(mut read) = inventory::read("plan", &args.input, io)? else { return Ok(Outcome::Unreadable) };
+    let Some(mut read) = inventory::read_inventory("plan", &args.input, io)? else { return Ok(Outcome::Unreadable) };
+    let mut inventory = std::mem::take(&mut read.inventory);
     let context = PlanContext {
-        cluster: &read.cluster,
-        source: read.source,
-        today: read.today,
-        mullion: env!("CARGO_PKG_VERSION"),
-        policies: &read.policies,
+        survey: read.context(),
         policies_given: read.policies_given,
-        facts: &read.facts,
         facts_file: read.facts_file.as_deref(),
         target,
         from,
@@ -151,15 +147,15 @@ pub(crate) fn run(args: &PlanArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         strict_match: args.strict_match,
     };
     if let Some(cache) = cache.as_ref().filter(|_| args.registry) {
-        read.inventory.add_images(cache.found());
+        inventory.add_images(cache.found());
     }
     if args.registry {
-        registry::ask(&mut read.inventory, context, cache.as_mut(), io)?;
+        registry::ask(&mut inventory, context, cache.as_mut(), io)?;
     }
     if let Some(cache) = cache {
-        read.inventory.add_images(cache.into_reported());
+        inventory.add_images(cache.into_reported());
     }
-    let report = plan(&read.inventory, context);
+    let report = plan(&inventory, context);
     let width = io.width.unwrap_or(RenderOptions::default().width);
     let options = RenderOptions { details: args.details, colour: io.colour_stdout, width };
     write(&report, args.output, options, io.stdout)?;

@@ -44,7 +44,7 @@ pub(crate) fn ask(
             return Ok(());
         }
         asked.extend(wanted.iter().cloned());
-        let found = look_up(wanted, Some(context.target), &context.policies.registries, io)?;
+        let found = look_up(wanted, Some(context.target), &context.survey.policies.registries, io)?;
         let mut reported = ImagePlatforms {
             taken_at: Some(Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
             images: found.images,

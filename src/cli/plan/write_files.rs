@@ -57,7 +57,7 @@ pub(super) fn write_files(
     let mut matches = Matches::new(report, include_guesses);
     let mut wanted = Vec::new();
     for path in files {
-        match read(&path) {
+        match read_source(&path) {
             Ok(source) => match matches.find(&source) {
                 Ok(0) => {}
                 Ok(_) => wanted.push(path),
@@ -68,7 +68,7 @@ pub(super) fn write_files(
     }
     let mut unwritten = 0;
     for path in wanted {
-        let changed = match read(&path) {
+        let changed = match read_source(&path) {
             Ok(source) => matches.edit(&source, io)?.map(|text| {
                 FileReplacement::prepare(&path, &source.encoding.encode(&text)).and_then(FileReplacement::finish)
             }),
@@ -162,7 +162,7 @@ impl<'r> Matches<'r> {
                         continue;
                     }
                 };
-                let place = format!("{place} ({})", shown(one.planned));
+                let place = format!("{place} ({})", one.planned.object);
                 if let Some(reason) = one.refusal() {
                     messages.push(format!("{place}: not written: {reason}"));
                     continue;
@@ -196,7 +196,7 @@ impl<'r> Matches<'r> {
     /// Names the workloads that no document describes.
     fn report_rest(&self, directory: &Path, io: &mut Io<'_>) -> io::Result<()> {
         let rest = self.workloads.iter().filter(|one| one.documents.is_empty());
-        let names: Vec<String> = rest.map(|one| shown(one.planned)).collect();
+        let names: Vec<String> = rest.map(|one| one.planned.object.to_string()).collect();
         if names.is_empty() {
             return Ok(());
         }
@@ -244,13 +244,7 @@ fn refusal(planned: &PlannedWorkload, release: &str, include_guesses: bool) -> O
     Some(format!("image {image} is a guess; confirm it with --registry, or add --include-guesses"))
 }
 
-/// `Deployment shop/web`.
-fn shown(planned: &PlannedWorkload) -> String {
-    let object = &planned.object;
-    format!("{} {}/{}", object.kind, object.namespace, object.name)
-}
-
-fn read(path: &Path) -> Result<SourceText, InputFailure> {
+fn read_source(path: &Path) -> Result<SourceText, InputFailure> {
     let name = path.display().to_string();
     let bytes = read_file(path).map_err(|error| InputFailure::of_file(name.as_str(), error.to_string()))?;
     source_text(name, bytes)

@@ -1,13 +1,11 @@
 //! Arguments of `mullion repair`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::cli::cluster_arguments::{ClusterArguments, HEADING};
-use crate::cli::input::{LinkArgs, namespace_name};
-use crate::cli::inventory::InventoryArgs;
+use crate::cli::cluster_arguments::HEADING;
+use crate::cli::inventory::{InventoryArgs, InventorySource};
 use crate::cli::output_file::OutputFileArgs;
 use crate::cli::output_format::OutputFormat;
 use crate::cli::time_limit::time_limit;
@@ -23,12 +21,9 @@ use crate::cli::time_limit::time_limit;
     Exit code: 0 if no pod is stuck, or all were evicted and start elsewhere; 1 if a pod is stuck; 2 for input, policies or a \
     cluster that cannot be read.")]
 pub struct RepairArgs {
-    /// Dumps of a cluster, as for survey: files, directories, or - for standard input. Default: the cluster of the context
-    #[arg(value_name = "FILE|DIR|-")]
-    pub paths: Vec<PathBuf>,
-    /// Which links in directories are followed.
+    /// What is read.
     #[command(flatten)]
-    pub links: LinkArgs,
+    pub source: InventorySource,
     /// Evict the stuck pods that their owners make again on nodes that fit
     #[arg(short, long)]
     pub yes: bool,
@@ -41,27 +36,15 @@ pub struct RepairArgs {
     /// How long the successor of the first pod of an owner may take to start: 90s, 5m
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time_limit)]
     pub successor_timeout: Duration,
-    /// Policies: a directory or file; may be given more than once. Or cluster, or built-in. Default: those in force in the cluster
-    #[arg(long, value_name = "DIR|cluster|built-in")]
-    pub policies: Vec<PathBuf>,
     /// Output format; JSON is one object per line
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
     /// Where the output goes.
     #[command(flatten)]
     pub output_file: OutputFileArgs,
-    /// All namespaces, whatever -n is; without -n this is the default
-    #[arg(short = 'A', long, help_heading = HEADING)]
-    pub all_namespaces: bool,
-    /// Only the pods of this namespace; may be given more than once
-    #[arg(short, long = "namespace", value_name = "NS", value_parser = namespace_name, help_heading = HEADING)]
-    pub namespaces: Vec<String>,
     /// Only pods with these labels: app=web,tier!=db
     #[arg(short = 'l', long, value_name = "LABELS", help_heading = HEADING)]
     pub selector: Option<String>,
-    /// The cluster, if no file is named.
-    #[command(flatten)]
-    pub cluster: ClusterArguments,
 }
 
 /// Who checks a dry run.
@@ -79,18 +62,6 @@ impl RepairArgs {
 
     /// What is read. Pods with other labels are read too: their owners, and the images that they run, are evidence.
     pub(super) fn inventory(&self) -> InventoryArgs {
-        InventoryArgs {
-            paths: self.paths.clone(),
-            filenames: Vec::new(),
-            links: self.links,
-            policies: self.policies.clone(),
-            save: None,
-            facts: None,
-            today: None,
-            all_namespaces: self.all_namespaces,
-            namespaces: self.namespaces.clone(),
-            selector: None,
-            cluster: self.cluster.clone(),
-        }
+        InventoryArgs { source: self.source.clone(), ..InventoryArgs::default() }
     }
 }

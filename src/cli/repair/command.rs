@@ -26,14 +26,16 @@ use crate::shutdown_signals::Signals;
 /// Lists the stuck pods, and evicts them if the arguments request it.
 pub(crate) fn run(args: &RepairArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     ensure!(
-        args.paths.is_empty() || !args.evicts(),
+        args.source.paths.is_empty() || !args.evicts(),
         "repair: --yes and --dry-run need a cluster, which a dump is not; leave out the files"
     );
     ensure!(
-        args.paths.is_empty() || args.selector.is_none(),
+        args.source.paths.is_empty() || args.selector.is_none(),
         "repair: -l selects pods of a cluster; leave it out with a dump, or leave out the files"
     );
-    let Some(read) = inventory::read("repair", &args.inventory(), io)? else { return Ok(Outcome::Unreadable) };
+    let Some(read) = inventory::read_inventory("repair", &args.inventory(), io)? else {
+        return Ok(Outcome::Unreadable);
+    };
     let policies = &read.policies;
     if read.source != Source::Cluster {
         let called = |_: &WorkloadObject<'_>| ReviewCall::Called;
@@ -49,7 +51,7 @@ pub(crate) fn run(args: &RepairArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
         bail!("policies of the cluster not known: {why}; name the policies in force with --policies");
     }
     block_on(async {
-        let connection = args.cluster.connect().await?;
+        let connection = args.source.cluster.connect().await?;
         let reader = ClusterReader::new(&connection);
         let configurations = read_configurations(&reader).await?;
         let registration = Registration::new(configurations);
@@ -111,9 +113,8 @@ async fn selected(
     labels: &str,
     reader: &ClusterReader<'_>,
 ) -> anyhow::Result<BTreeSet<(String, String)>> {
-    let inventory = args.inventory();
     let mut namespaces: Vec<Option<&str>> =
-        inventory.selected_namespaces().iter().map(|name| Some(name.as_str())).collect();
+        args.source.selected_namespaces().iter().map(|name| Some(name.as_str())).collect();
     if namespaces.is_empty() {
         namespaces.push(None);
     }

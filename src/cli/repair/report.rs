@@ -66,7 +66,7 @@ fn text(args: &RepairArgs, report: &StuckReport, io: &mut Io<'_>) -> io::Result<
     if let ListEvidence::Part(why) = &report.evidence {
         io.println(format_args!("known in part: {why}"))?;
     }
-    if evictable > 0 && args.paths.is_empty() {
+    if evictable > 0 && args.source.paths.is_empty() {
         io.println(format_args!(
             "to evict them, one of each owner first and at most {} a minute: add --yes",
             args.rate

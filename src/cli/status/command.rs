@@ -60,7 +60,7 @@ pub(crate) fn run(args: &StatusArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
 
 async fn start(args: &StatusArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let connection = args.cluster.connect().await?;
-    let read = || read(args, &connection).boxed_local();
+    let read = || read_status(args, &connection).boxed_local();
     // If the cluster does not respond at the start, there is nothing to wait for.
     let mut report = Ok(read().await?);
     if args.wait {
@@ -95,7 +95,7 @@ async fn start(args: &StatusArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     Ok(if is_good { Outcome::Clean } else { Outcome::Findings })
 }
 
-async fn read(args: &StatusArgs, connection: &ClusterConnection) -> anyhow::Result<StatusReport> {
+async fn read_status(args: &StatusArgs, connection: &ClusterConnection) -> anyhow::Result<StatusReport> {
     let gathered = gather(&ClusterReader::new(connection), args.namespace.as_deref()).await?;
     let (context, now) = (&connection.context, Timestamp::now());
     Ok(match gathered {

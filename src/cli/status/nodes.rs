@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::names::OS_LABEL;
-use mullion_engine::model::text::{counted, shorten};
+use mullion_engine::model::text::{counted, full_name, shorten};
 
 use crate::cli::status::check::{Section, StatusCheck};
 use crate::cli::status::facts::{EventFacts, StatusFacts, WindowsNode, age};
@@ -174,9 +174,8 @@ fn events(facts: &StatusFacts, now: Timestamp) -> StatusCheck {
     };
     let line = |event: &EventFacts| {
         let EventFacts { reason, kind, namespace, name, note, time } = event;
-        let namespace = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let time = time.map(|time| format!(", {} ago", age(now, time))).unwrap_or_default();
-        format!("{kind} {namespace}{name}: {reason}{time}: {}", shorten(note, MAX_NOTE))
+        format!("{kind} {}: {reason}{time}: {}", full_name(namespace, name), shorten(note, MAX_NOTE))
     };
     // Events outlive an installation by an hour, and the next installation may have other policies.
     let deployments = facts.deployments.as_ref().map(Vec::as_slice).unwrap_or_default();

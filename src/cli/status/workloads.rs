@@ -9,8 +9,9 @@ use mullion_engine::model::text::{counted, list, list_first};
 
 use crate::cli::status::check::{Section, StatusCheck};
 use crate::cli::status::facts::StatusFacts;
-use crate::cluster::state::{NodesReport, TaintWaiter, UnreadableReport, UnreadableReportObject};
+use crate::cluster::state::{NodesReport, TaintWaiter, UnreadableReport};
 use crate::controller::toleration_text;
+use crate::telemetry::UnreadableObject;
 
 const SECTION: Section = Section::Workloads;
 
@@ -87,7 +88,7 @@ fn unreadable(report: &UnreadableReport) -> StatusCheck {
     if report.total == 0 {
         return StatusCheck::good(SECTION, name, "Mullion can read every object");
     }
-    let item = |object: &UnreadableReportObject| format!("{} {}: {}", object.kind, object.name, object.why);
+    let item = |object: &UnreadableObject| format!("{} {}: {}", object.kind, object.name, object.why);
     let mut items: Vec<String> = report.objects.iter().map(item).collect();
     if report.total > items.len() {
         items.push(format!("and {} more", report.total - items.len()));
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn unreadable_objects_are_named() {
-        let object = UnreadableReportObject {
+        let object = UnreadableObject {
             kind: "Pod".to_owned(),
             name: "shop/web".to_owned(),
             why: "it has more than 4 MiB".to_owned(),

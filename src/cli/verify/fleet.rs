@@ -8,9 +8,8 @@ use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::names::WINDOWS_BUILD_LABEL;
 use mullion_engine::model::quantity::Quantity;
 use mullion_engine::model::windows::{Build, ExtraRelease, generation_for, release_name, runs};
-use mullion_engine::node::facts;
-use mullion_snapshot::LabelMap;
-use serde::Deserialize;
+use mullion_engine::node::{NodeFacts, facts};
+use mullion_snapshot::{LabelMap, objects};
 use serde_json::Value;
 
 use crate::cli::verify::room::Amounts;
@@ -45,78 +44,37 @@ pub(super) struct Fleet {
     pub(super) releases: Vec<ExtraRelease>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct NodeObject {
-    metadata: Metadata,
-    spec: Spec,
-    status: Status,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Metadata {
-    name: String,
-    labels: Option<LabelMap>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Spec {
-    taints: Option<Vec<Value>>,
-    unschedulable: Option<bool>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct Status {
-    node_info: Info,
-    conditions: Option<Vec<Condition>>,
-    allocatable: Option<BTreeMap<String, Value>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct Info {
-    operating_system: String,
-    kernel_version: String,
-    kubelet_version: String,
-    container_runtime_version: String,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Condition {
-    r#type: String,
-    status: String,
-}
-
 impl FleetNode {
     /// A node; `None` for a virtual node, and for what is not a node.
     pub(super) fn from_json(object: &Value) -> Option<Self> {
-        let NodeObject { metadata, spec, status } = NodeObject::deserialize(object).ok()?;
-        let (labels, taints) = (metadata.labels.unwrap_or_default(), spec.taints.unwrap_or_default());
-        if metadata.name.is_empty() || facts::is_virtual(&labels, &taints) {
+        let NodeFacts { name, labels, taints, kernel_version, .. } = objects::facts_from_json(object)?;
+        if name.is_empty() || facts::is_virtual(&labels, &taints) {
             return None;
         }
-        let info = status.node_info;
-        let os = Os::from_name(&info.operating_system).or_else(|| facts::os(&labels));
-        let of_kernel = Build::from_kernel_version(&info.kernel_version).map(|(build, _)| build);
+        let in_status = |pointer: &str| object.get("status")?.pointer(pointer);
+        let info = |pointer: &str| in_status(pointer).and_then(Value::as_str).unwrap_or_default();
+        let os = Os::from_name(info("/nodeInfo/operatingSystem")).or_else(|| facts::os(&labels));
+        let of_kernel = Build::from_kernel_version(&kernel_version).map(|(build, _)| build);
         let of_label = || labels.get(WINDOWS_BUILD_LABEL).and_then(|label| Build::from_label(label));
-        let amount = |name: &str| status.allocatable.as_ref()?.get(name).and_then(Quantity::of);
+        let is_ready = |condition: &Value| {
+            let is = |key: &str, value: &str| condition.get(key).and_then(Value::as_str) == Some(value);
+            is("type", "Ready") && is("status", "True")
+        };
+        let mut conditions = in_status("/conditions").and_then(Value::as_array).into_iter().flatten();
+        let amount = |pointer: &str| in_status(pointer).and_then(Quantity::of);
         Some(Self {
-            name: metadata.name,
+            name,
             os,
             build: of_kernel.or_else(of_label).filter(|_| os == Some(Os::Windows)),
             taints: Taint::all_from_json(&taints).ok(),
-            ready: status.conditions.iter().flatten().any(|one| one.r#type == "Ready" && one.status == "True"),
-            cordoned: spec.unschedulable.unwrap_or_default(),
-            kubelet: info.kubelet_version,
-            runtime: info.container_runtime_version,
+            ready: conditions.any(is_ready),
+            cordoned: object.pointer("/spec/unschedulable") == Some(&Value::Bool(true)),
+            kubelet: info("/nodeInfo/kubeletVersion").to_owned(),
+            runtime: info("/nodeInfo/containerRuntimeVersion").to_owned(),
             allocatable: Amounts {
-                pods: amount("pods").map(Quantity::units).unwrap_or_default(),
-                milli_cpu: amount("cpu").map(Quantity::thousandths).unwrap_or_default(),
-                memory: amount("memory").map(Quantity::units).unwrap_or_default(),
+                pods: amount("/allocatable/pods").map(Quantity::units).unwrap_or_default(),
+                milli_cpu: amount("/allocatable/cpu").map(Quantity::thousandths).unwrap_or_default(),
+                memory: amount("/allocatable/memory").map(Quantity::units).unwrap_or_default(),
             },
             labels,
         })

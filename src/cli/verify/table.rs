@@ -108,6 +108,34 @@ pub(super) const NAMESPACES: &[Right] =
 /// The right with which `--cleanup` finds namespaces.
 const LEFTOVERS: &[Right] = &[right("", "namespaces", "list")];
 
+/// What checks that only read share.
+const READS: VerifyCheck = VerifyCheck {
+    id: CheckId::Cleanup,
+    name: "",
+    proves: "",
+    means: "",
+    rights: &[],
+    needs: &[],
+    phase: Phase::Installed,
+    effect: Effect::Reads,
+};
+
+/// What checks with dry runs share.
+const DRY_RUN: VerifyCheck = VerifyCheck {
+    rights: &[NAMESPACES, DRY_PODS, NODES],
+    needs: &[CheckId::WebhookCalled],
+    effect: Effect::DryRun,
+    ..READS
+};
+
+/// What checks that create a pod share.
+const CREATES: VerifyCheck = VerifyCheck {
+    rights: &[NAMESPACES, PODS, NODES],
+    needs: &[CheckId::WebhookCalled, CheckId::ChangesStored],
+    effect: Effect::Creates,
+    ..READS
+};
+
 /// The checks in the order in which they run.
 pub(super) static CHECKS: &[VerifyCheck] = &[
     VerifyCheck {
@@ -115,10 +143,8 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
         name: "kubernetes-version",
         proves: "Mullion supports this release of Kubernetes",
         means: "this release has no match conditions for webhooks, which Mullion needs; upgrade the cluster first",
-        rights: &[],
-        needs: &[],
         phase: Phase::Always,
-        effect: Effect::Reads,
+        ..READS
     },
     VerifyCheck {
         id: CheckId::Fleet,
@@ -126,19 +152,16 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
         proves: "the operating system and build of every node are known",
         means: "Mullion cannot place pods on a node without an operating system or build; restart its kubelet, or correct the node",
         rights: &[NODES],
-        needs: &[],
         phase: Phase::Always,
-        effect: Effect::Reads,
+        ..READS
     },
     VerifyCheck {
         id: CheckId::InstallRights,
         name: "install-rights",
         proves: "this user can install the chart",
         means: "`helm install` would stop halfway; ask an administrator for these rights, or to install it",
-        rights: &[],
-        needs: &[],
         phase: Phase::Before,
-        effect: Effect::Reads,
+        ..READS
     },
     VerifyCheck {
         id: CheckId::FreeNames,
@@ -147,9 +170,8 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
         means: "Mullion changes no object that it did not create, so pods would get no RuntimeClass; rename the object, or set \
                 runtimeClasses.mode: Never",
         rights: &[REGISTRATION, CLASSES, NODES],
-        needs: &[],
         phase: Phase::Before,
-        effect: Effect::Reads,
+        ..READS
     },
     VerifyCheck {
         id: CheckId::WebhookCalled,
@@ -159,8 +181,7 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
                 a valid certificate",
         rights: &[REGISTRATION, NAMESPACES, DRY_PODS],
         needs: &[],
-        phase: Phase::Installed,
-        effect: Effect::DryRun,
+        ..DRY_RUN
     },
     VerifyCheck {
         id: CheckId::PoliciesLoaded,
@@ -168,9 +189,7 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
         proves: "the policy files in the cluster are valid and in force",
         means: "earlier policies decide until the files are valid; `mullion policy check DIR` finds every problem",
         rights: &[REGISTRATION, STATE],
-        needs: &[],
-        phase: Phase::Installed,
-        effect: Effect::Reads,
+        ..READS
     },
     VerifyCheck {
         id: CheckId::NodeLabels,
@@ -179,9 +198,7 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
         means: "pods with images of another build can land on these nodes, and pods with a fitting image cannot; remove a label \
                 that something else sets, and check that the controller runs",
         rights: &[NODES],
-        needs: &[],
-        phase: Phase::Installed,
-        effect: Effect::Reads,
+        ..READS
     },
     VerifyCheck {
         id: CheckId::NodeTaints,
@@ -190,9 +207,7 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
         means: "Linux pods can land there when the webhook does not answer; an Event TaintWaits on the node names what the taint \
                 waits for",
         rights: &[NODES],
-        needs: &[],
-        phase: Phase::Installed,
-        effect: Effect::Reads,
+        ..READS
     },
     VerifyCheck {
         id: CheckId::RuntimeClasses,
@@ -200,9 +215,7 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
         proves: "each Windows build has a RuntimeClass that selects its nodes and tolerates their taints",
         means: "pods of this build get no RuntimeClass, or one that keeps them off their nodes; check that the controller runs",
         rights: &[NODES, CLASSES],
-        needs: &[],
-        phase: Phase::Installed,
-        effect: Effect::Reads,
+        ..READS
     },
     VerifyCheck {
         id: CheckId::MissedPods,
@@ -211,9 +224,7 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
         means: "these pods stay where they are; `mullion repair` lists those that can never start there, and `kubectl get events` \
                 with the reason PodsMissed the others",
         rights: &[REGISTRATION, STATE],
-        needs: &[],
-        phase: Phase::Installed,
-        effect: Effect::Reads,
+        ..READS
     },
     VerifyCheck {
         id: CheckId::ChangesStored,
@@ -222,19 +233,15 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
         means: "something that runs after Mullion removes its changes, most likely another mutating webhook; exclude pods from \
                 that webhook, or let it set only what is absent",
         rights: &[NAMESPACES, DRY_PODS, NODES, CLASSES],
-        needs: &[CheckId::WebhookCalled],
-        phase: Phase::Installed,
-        effect: Effect::DryRun,
+        ..DRY_RUN
     },
     VerifyCheck {
         id: CheckId::NoToleration,
         name: "no-toleration",
         proves: "a pod without a toleration stays off every Windows node",
         means: "Linux pods can land on Windows nodes, where they never start",
-        rights: &[NAMESPACES, DRY_PODS, NODES],
         needs: &[CheckId::WebhookCalled, CheckId::ChangesStored],
-        phase: Phase::Installed,
-        effect: Effect::DryRun,
+        ..DRY_RUN
     },
     VerifyCheck {
         id: CheckId::DaemonSet,
@@ -242,9 +249,7 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
         proves: "a Linux DaemonSet that tolerates everything stays off Windows nodes",
         means: "agents for Linux are created on Windows nodes, and never start there",
         rights: &[NAMESPACES, DRY_PODS, &[right("apps", "daemonsets", "create")], NODES],
-        needs: &[CheckId::WebhookCalled],
-        phase: Phase::Installed,
-        effect: Effect::DryRun,
+        ..DRY_RUN
     },
     VerifyCheck {
         id: CheckId::ExplicitLinux,
@@ -252,9 +257,7 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
         proves: "a pod that selects Linux is stored without a change",
         means: "something changes pods that need no change; the seen fields show what",
         rights: &[NAMESPACES, DRY_PODS],
-        needs: &[CheckId::WebhookCalled],
-        phase: Phase::Installed,
-        effect: Effect::DryRun,
+        ..DRY_RUN
     },
     VerifyCheck {
         id: CheckId::Denials,
@@ -262,19 +265,15 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
         proves: "runAsUser, privileged and hostNetwork are denied for a Windows pod, in one answer",
         means: "pods that cannot work on Windows are stored, and never start",
         rights: &[NAMESPACES, DRY_PODS],
-        needs: &[CheckId::WebhookCalled],
-        phase: Phase::Installed,
-        effect: Effect::DryRun,
+        ..DRY_RUN
     },
     VerifyCheck {
         id: CheckId::NewestImage,
         name: "newest-image",
         proves: "an image of the newest Windows build stays off older nodes",
         means: "pods with newer images can land on nodes that cannot run them, and hang in ContainerCreating",
-        rights: &[NAMESPACES, DRY_PODS, NODES],
         needs: &[CheckId::WebhookCalled, CheckId::ChangesStored],
-        phase: Phase::Installed,
-        effect: Effect::DryRun,
+        ..DRY_RUN
     },
     VerifyCheck {
         id: CheckId::ExemptNamespace,
@@ -283,28 +282,21 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
         means: "namespaces that you exempt are not exempt",
         rights: &[NAMESPACES, DRY_PODS],
         needs: &[CheckId::WebhookCalled],
-        phase: Phase::Installed,
-        effect: Effect::Creates,
+        ..CREATES
     },
     VerifyCheck {
         id: CheckId::LinuxPod,
         name: "linux-pod",
         proves: "a Linux pod without a selector lands on a Linux node and starts",
         means: "Linux pods can land on Windows nodes, or do not start",
-        rights: &[NAMESPACES, PODS, NODES],
-        needs: &[CheckId::WebhookCalled, CheckId::ChangesStored],
-        phase: Phase::Installed,
-        effect: Effect::Creates,
+        ..CREATES
     },
     VerifyCheck {
         id: CheckId::WindowsPod,
         name: "windows-pod",
         proves: "a pod with an image of this Windows build, pinned to nothing, lands on a node that runs it and starts",
         means: "pods with such images hang, or land on nodes that cannot run them; `mullion explain` shows why for one of yours",
-        rights: &[NAMESPACES, PODS, NODES],
-        needs: &[CheckId::WebhookCalled, CheckId::ChangesStored],
-        phase: Phase::Installed,
-        effect: Effect::Creates,
+        ..CREATES
     },
     VerifyCheck {
         id: CheckId::JobPod,
@@ -312,9 +304,7 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
         proves: "the pod of a Job with a Windows image lands on a fitting node and starts",
         means: "pods that the Job controller creates are not placed",
         rights: &[NAMESPACES, PODS, JOBS, NODES],
-        needs: &[CheckId::WebhookCalled, CheckId::ChangesStored],
-        phase: Phase::Installed,
-        effect: Effect::Creates,
+        ..CREATES
     },
     VerifyCheck {
         id: CheckId::StatefulSetPod,
@@ -322,19 +312,14 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
         proves: "the pod of a StatefulSet with a Windows image lands on a fitting node and starts",
         means: "pods that the StatefulSet controller creates are not placed",
         rights: &[NAMESPACES, PODS, STATEFUL_SETS, NODES],
-        needs: &[CheckId::WebhookCalled, CheckId::ChangesStored],
-        phase: Phase::Installed,
-        effect: Effect::Creates,
+        ..CREATES
     },
     VerifyCheck {
         id: CheckId::HostProcessPod,
         name: "host-process-pod",
         proves: "a HostProcess pod lands on a Windows node and starts",
         means: "agents for Windows nodes are not placed, or do not start",
-        rights: &[NAMESPACES, PODS, NODES],
-        needs: &[CheckId::WebhookCalled, CheckId::ChangesStored],
-        phase: Phase::Installed,
-        effect: Effect::Creates,
+        ..CREATES
     },
     VerifyCheck {
         id: CheckId::Cleanup,
@@ -344,8 +329,7 @@ pub(super) static CHECKS: &[VerifyCheck] = &[
                 blocks it",
         rights: &[NAMESPACES],
         needs: &[],
-        phase: Phase::Installed,
-        effect: Effect::Creates,
+        ..CREATES
     },
 ];
 
@@ -440,6 +424,7 @@ mod tests {
         let mut names = BTreeSet::new();
         for (at, check) in CHECKS.iter().enumerate() {
             assert!(names.insert(check.name) && check.id.name() == check.name, "{}", check.name);
+            assert!(!check.proves.is_empty() && !check.means.is_empty(), "{}", check.name);
             assert!(page.contains(&format!("\n### {}\n", check.name)), "no section {}", check.name);
             // A check that others need runs before them, and is in no other phase.
             for needed in check.needs {

@@ -3,8 +3,7 @@
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-
-use crate::cluster::reading::object::full_name;
+use mullion_engine::model::text::full_name;
 
 /// A kind of object: its names, as in kubectl, and its path in the API.
 #[derive(Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mullion_engine::model::dns_name::{DNS_LABEL_LIMIT, DNS_SUBDOMAIN_LIMIT};
+use mullion_engine::model::text::full_name;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Unexpected, Visitor};
 
@@ -57,11 +58,6 @@ impl Head {
     }
 }
 
-/// `shop/web`; without a namespace, `web`.
-pub(crate) fn full_name(namespace: &str, name: &str) -> String {
-    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
-}
-
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.why)
@@ -89,8 +85,7 @@ pub(super) fn too_large() -> String {
 /// The object, or why it cannot be read, as a clause.
 pub(super) fn from_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
     // The text of the error can quote the object, which can be a Secret.
-    let why = |error: serde_json::Error| format!("its JSON is not as expected at byte {}", error.column());
-    serde_json::from_slice(json).map_err(why)
+    serde_json::from_slice(json).map_err(|error| format!("its JSON is not as expected at byte {}", error.column()))
 }
 
 /// The head of an object, also of the beginning of an object.

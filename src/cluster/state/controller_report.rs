@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use mullion_engine::model::text::shorten;
 use serde::{Deserialize, Serialize};
 
+use crate::telemetry::UnreadableObject;
+
 /// The maximum number of namespaces with a count of their own.
 pub(crate) const MAX_NAMESPACES: usize = 200;
 /// The maximum number of exemptions.
@@ -139,18 +141,7 @@ pub(crate) struct UnreadableReport {
     /// The number of objects.
     pub(crate) total: usize,
     /// The first of them.
-    pub(crate) objects: Vec<UnreadableReportObject>,
-}
-
-/// An object that cannot be read.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct UnreadableReportObject {
-    pub(crate) kind: String,
-    /// Namespace and name: `shop/web`.
-    pub(crate) name: String,
-    /// Why, as a clause.
-    pub(crate) why: String,
+    pub(crate) objects: Vec<UnreadableObject>,
 }
 
 /// A workload for which taints wait.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::{Timestamp, Unit};
+use mullion_engine::model::MinorVersion;
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::dns_name::is_dns_subdomain;
 use mullion_engine::model::windows::Build;
@@ -11,7 +12,6 @@ use mullion_policy::PolicyFile;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::state::controller_report::ControllerReport;
-use crate::minor_release::MinorRelease;
 
 /// The ConfigMap's name.
 pub(crate) const NAME: &str = "mullion-state";
@@ -96,7 +96,7 @@ pub struct MullionState {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoredPolicies {
     /// The release; `None` if it is not stored.
-    pub release: Option<MinorRelease>,
+    pub release: Option<MinorVersion>,
     /// The files; empty if none are stored.
     pub files: Vec<PolicyFile>,
 }
@@ -163,7 +163,7 @@ impl MullionState {
                 problems.push(problem);
                 Vec::new()
             });
-            StoredPolicies { release: MinorRelease::of(text(release)), files }
+            StoredPolicies { release: MinorVersion::of(text(release)), files }
         };
         let policies = stored(POLICIES, POLICIES_RELEASE);
         let earlier_policies = stored(EARLIER, EARLIER_RELEASE);
@@ -261,7 +261,7 @@ impl MullionState {
 
     /// Stores the policy files that `release` has loaded at `now`; stores none and returns `false` if they are too large. If
     /// another release stored the current ones, these become the earlier ones, if there is room for both.
-    pub fn keep_policies(&mut self, files: &[PolicyFile], release: MinorRelease, now: Timestamp) -> bool {
+    pub fn keep_policies(&mut self, files: &[PolicyFile], release: MinorVersion, now: Timestamp) -> bool {
         if self.policies.files == files && self.policies.release == Some(release) {
             return true;
         }
@@ -384,7 +384,7 @@ mod tests {
 
     fn stored(release: &str, text: &str) -> StoredPolicies {
         let files = vec![PolicyFile { name: "a.yaml".to_owned(), bytes: text.into() }];
-        StoredPolicies { release: MinorRelease::of(release), files }
+        StoredPolicies { release: MinorVersion::of(release), files }
     }
 
     fn report() -> ControllerReport {
@@ -495,21 +495,29 @@ mod tests {
         let file = |name: &str, text: &str| PolicyFile { name: name.to_owned(), bytes: text.into() };
         let odd = [file("a \"b\".yaml", "\u{feff}# \u{0}\u{85}\u{2028}\r\n\t'\\ \u{1f600}\n\n"), file("b.json", "{}")];
         let mut state = MullionState { found: true, ..MullionState::default() };
-        assert!(state.keep_policies(&odd, MinorRelease::own(), NOW));
+        assert!(state.keep_policies(&odd, MinorVersion::of_mullion(), NOW));
         assert_eq!(MullionState::parse(&state.data()), (state.clone(), vec![]));
-        assert!(state.keep_policies(&odd, MinorRelease::own(), NOW), "twice is once");
-        assert!(!state.keep_policies(&[file("huge.yaml", &"x".repeat(MAX_POLICIES))], MinorRelease::own(), NOW));
+        assert!(state.keep_policies(&odd, MinorVersion::of_mullion(), NOW), "twice is once");
+        assert!(!state.keep_policies(&[file("huge.yaml", &"x".repeat(MAX_POLICIES))], MinorVersion::of_mullion(), NOW));
         assert_eq!(state.policies, StoredPolicies::default(), "the old ones are not those in force");
         // The stored form counts: a quote takes two bytes.
-        assert!(state.keep_policies(&[file("a.yaml", &"x".repeat(MAX_POLICIES - 1000))], MinorRelease::own(), NOW));
-        assert!(!state.keep_policies(&[file("a.yaml", &"\"".repeat(MAX_POLICIES - 1000))], MinorRelease::own(), NOW));
+        assert!(state.keep_policies(
+            &[file("a.yaml", &"x".repeat(MAX_POLICIES - 1000))],
+            MinorVersion::of_mullion(),
+            NOW
+        ));
+        assert!(!state.keep_policies(
+            &[file("a.yaml", &"\"".repeat(MAX_POLICIES - 1000))],
+            MinorVersion::of_mullion(),
+            NOW
+        ));
     }
 
     #[test]
     fn the_time_of_the_policies_changes_with_them() {
         let at = |second: i64| Timestamp::from_second(second).unwrap();
         let mut state = MullionState::default();
-        let (own, newer) = (MinorRelease::own(), MinorRelease::of("99.1").unwrap());
+        let (own, newer) = (MinorVersion::of_mullion(), MinorVersion::of("99.1").unwrap());
         let huge = "x".repeat(MAX_POLICIES);
         for (files, release, second, since) in [
             (Vec::new(), own, 1, None),
@@ -538,7 +546,7 @@ mod tests {
         };
         let row = |release: &str, text: &str| (release.to_owned(), text.to_owned());
         let keep = |state: &mut MullionState, release: &str, text: &str| {
-            assert!(state.keep_policies(&stored(release, text).files, MinorRelease::of(release).unwrap(), NOW));
+            assert!(state.keep_policies(&stored(release, text).files, MinorVersion::of(release).unwrap(), NOW));
             of(state)
         };
         let none = row("", "");
@@ -552,7 +560,7 @@ mod tests {
         // The rollback, with the files that the older release loads.
         assert_eq!(keep(&mut state, "0.1", "two"), [row("0.1", "two"), row("0.2", "newer")]);
         // Built-in policies are not stored.
-        assert!(state.keep_policies(&[], MinorRelease::of("0.2").unwrap(), NOW));
+        assert!(state.keep_policies(&[], MinorVersion::of("0.2").unwrap(), NOW));
         assert_eq!(of(&state), [none.clone(), row("0.1", "two")]);
         // Without room for both, the earlier ones are dropped.
         let mut state = MullionState::default();
@@ -577,7 +585,7 @@ mod tests {
         let text = "x".repeat(MAX_POLICIES - 100);
         assert!(state.keep_policies(
             &[PolicyFile { name: "a.yaml".to_owned(), bytes: text.into() }],
-            MinorRelease::own(),
+            MinorVersion::of_mullion(),
             NOW
         ));
         let bytes: usize = state.data().values().map(String::len).sum();

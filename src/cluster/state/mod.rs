@@ -17,8 +17,7 @@ mod store;
 
 pub(crate) use controller_report::{
     CertificateDates, CertificateReport, ControllerReport, ExemptionReport, HEARTBEAT, MAX_EXEMPTIONS, MAX_REPORT_AGE,
-    NamespaceCounts, NodesReport, PolicySummary, ProbeReport, TaintWaiter, UnreadableReport, UnreadableReportObject,
-    short_error, short_name,
+    NamespaceCounts, NodesReport, PolicySummary, ProbeReport, TaintWaiter, UnreadableReport, short_error, short_name,
 };
 pub(crate) use document::{
     MAX_OWN_TAINTS, MAX_POLICIES, MAX_SEEN, MAX_UNLABELLED, MullionState, NAME, NodeHistory, StateCondition,

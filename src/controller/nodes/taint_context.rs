@@ -112,7 +112,7 @@ impl NewestContext {
             return None;
         }
         self.due = false;
-        let context = TaintContext::new(&self.daemon_sets.entries, self.snapshot.snapshot(), policies);
+        let context = TaintContext::new(&self.daemon_sets.entries, self.snapshot.current(), policies);
         let changed = self.newest.as_ref().is_none_or(|earlier| !earlier.is_alike(&context));
         Some((self.newest.insert(Arc::new(context)), changed))
     }

@@ -53,7 +53,7 @@ impl WebhookSelectors {
 
 fn selector(selector: Option<meta::LabelSelector>) -> Option<LabelSelector> {
     let selector = selector.unwrap_or_default();
-    let requirement = |one: meta::LabelSelectorRequirement| {
+    let requirements = selector.match_expressions.unwrap_or_default().into_iter().map(|one| {
         let operator = match one.operator.as_str() {
             "In" => LabelOperator::In,
             "NotIn" => LabelOperator::NotIn,
@@ -62,8 +62,7 @@ fn selector(selector: Option<meta::LabelSelector>) -> Option<LabelSelector> {
             _ => return None,
         };
         Some(LabelRequirement { key: one.key, operator, values: one.values.unwrap_or_default() })
-    };
-    let requirements = selector.match_expressions.unwrap_or_default().into_iter().map(requirement);
+    });
     Some(LabelSelector {
         match_labels: selector.match_labels.unwrap_or_default(),
         match_expressions: requirements.collect::<Option<_>>()?,

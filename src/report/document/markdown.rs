@@ -4,7 +4,7 @@ use std::io;
 use std::io::Write;
 
 use mullion_engine::model::foreign_text::visible;
-use mullion_engine::model::text::{counted, list, thousands, upper_first};
+use mullion_engine::model::text::{counted, thousands, upper_first};
 
 use crate::report::document::command::CommandBlock;
 use crate::report::document::inline::{Inline, Text};
@@ -41,14 +41,7 @@ impl Page<'_> {
             Inline::Plain(text) | Inline::Tag(_, text) | Inline::Link { text, .. } => plain(text),
             Inline::Code(text) | Inline::Name(text) => code(text),
             Inline::Object { kind, name } => code(&format!("{kind} {name}")),
-            Inline::Objects { names, all } => {
-                let shown = names.len().min(self.options.most(ROWS));
-                let first = plain(&list(names.iter().take(shown)));
-                match all.max(&names.len()) - shown {
-                    0 => first,
-                    more => format!("{first} and {} more", thousands(more)),
-                }
-            }
+            Inline::Objects { names, all } => plain(&self.options.first_of(names, *all, ROWS)),
             Inline::Alert(text) => format!("**{}**", plain(text)),
             Inline::Day { date, .. } => date.to_string(),
             Inline::Source { at, as_of } => {

@@ -1,6 +1,7 @@
 //! The formats of a report, and the options of a caller.
 
 use clap::ValueEnum;
+use mullion_engine::model::text::{list, thousands};
 
 use crate::report::document::inline::{exact_size, size};
 use crate::report::document::table::Shown;
@@ -46,6 +47,16 @@ impl RenderOptions {
     /// The limit of a list: none with details.
     pub(super) fn most(self, without_details: usize) -> usize {
         if self.details { usize::MAX } else { without_details }
+    }
+
+    /// The first names of a list, and how many more objects there are of `all`: `a, b and 3 more`.
+    pub(super) fn first_of(self, names: &[String], all: usize, without_details: usize) -> String {
+        let shown = names.len().min(self.most(without_details));
+        let first = list(names.iter().take(shown));
+        match all.max(names.len()) - shown {
+            0 => first,
+            more => format!("{first} and {} more", thousands(more)),
+        }
     }
 
     /// `4.1 GiB`, and all digits with details.

@@ -7,7 +7,7 @@ use std::io::Write;
 use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
 use mullion_engine::model::foreign_text::visible;
-use mullion_engine::model::text::{counted, list, lower_first, shorten, thousands};
+use mullion_engine::model::text::{counted, lower_first, shorten, thousands};
 
 use crate::report::document::command::CommandBlock;
 use crate::report::document::inline::{Inline, Text, Tone};
@@ -61,14 +61,7 @@ impl Page<'_> {
             Inline::Plain(text) | Inline::Name(text) | Inline::Link { text, .. } => visible(text).into_owned(),
             Inline::Code(text) => format!("`{}`", visible(text)),
             Inline::Object { kind, name } => visible(&format!("{kind} {name}")).into_owned(),
-            Inline::Objects { names, all } => {
-                let shown = names.len().min(self.options.most(FEW));
-                let first = visible(&list(names.iter().take(shown))).into_owned();
-                match all.max(&names.len()) - shown {
-                    0 => first,
-                    more => format!("{first} and {} more", thousands(more)),
-                }
-            }
+            Inline::Objects { names, all } => visible(&self.options.first_of(names, *all, FEW)).into_owned(),
             Inline::Tag(tone, text) => self.styled(style(*tone), &visible(text)),
             Inline::Alert(text) => self.styled(style(Tone::Bad), &visible(text)),
             Inline::Day { date, .. } => date.to_string(),
@@ -157,8 +150,7 @@ impl Page<'_> {
                 self.more("  ", items.len().saturating_sub(most), "line")
             }
             Block::Facts(facts) => {
-                let line = |(label, text): &(&str, Text)| (lower_first(label), self.line(text));
-                let lines: Vec<_> = facts.iter().map(line).collect();
+                let lines: Vec<_> = facts.iter().map(|(label, text)| (lower_first(label), self.line(text))).collect();
                 self.labeled("  ", &lines)
             }
             Block::Subsections(what, parts) => {

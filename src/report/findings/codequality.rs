@@ -30,7 +30,7 @@ pub(super) struct CodeQualityReport {
 }
 
 impl CodeQualityReport {
-    pub(super) fn begin(directory: Option<PathBuf>, out: &mut dyn Write) -> io::Result<Self> {
+    pub(super) fn start(directory: Option<PathBuf>, out: &mut dyn Write) -> io::Result<Self> {
         out.write_all(b"[")?;
         Ok(Self { fingerprints: Fingerprints::default(), directory, issues: 0 })
     }

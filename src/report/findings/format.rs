@@ -47,14 +47,18 @@ pub(crate) struct FormatOptions {
 
 impl FindingsFormat {
     /// The writer of this format, which has written what comes before the first finding.
-    pub(crate) fn begin(self, options: FormatOptions, out: &mut dyn Write) -> io::Result<Box<dyn FindingsWriter>> {
+    pub(crate) fn start_writer(
+        self,
+        options: FormatOptions,
+        out: &mut dyn Write,
+    ) -> io::Result<Box<dyn FindingsWriter>> {
         Ok(match self {
             Self::Text => Box::new(TextReport::new(options.colour)),
             Self::Json => Box::new(JsonLines),
-            Self::Sarif => Box::new(SarifLog::begin(out)?),
+            Self::Sarif => Box::new(SarifLog::start(out)?),
             Self::Github => Box::new(GithubCommands),
             Self::Azure => Box::<AzureCommands>::default(),
-            Self::Codequality => Box::new(CodeQualityReport::begin(options.directory, out)?),
+            Self::Codequality => Box::new(CodeQualityReport::start(options.directory, out)?),
             Self::Junit => Box::new(JunitReport::new(options.warnings_fail)),
         })
     }

@@ -42,7 +42,7 @@ pub(super) struct SarifLog {
 
 impl SarifLog {
     /// Writes everything before the first result: the tool with the whole catalogue.
-    pub(super) fn begin(out: &mut dyn Write) -> io::Result<Self> {
+    pub(super) fn start(out: &mut dyn Write) -> io::Result<Self> {
         let version = env!("CARGO_PKG_VERSION");
         write!(out, "{{\"version\":\"2.1.0\",\"$schema\":\"{SCHEMA}\",\"runs\":[{{\n\"tool\":{{\"driver\":{{")?;
         write!(out, "\"name\":\"mullion\",\"version\":\"{version}\",\"semanticVersion\":\"{version}\",\"rules\":[")?;

@@ -6,8 +6,6 @@ use mullion_engine::model::text::{counted, list};
 use mullion_survey::Comparison;
 use mullion_survey::compare::{ChangedFinding, PoolState, WorkloadState};
 
-use crate::report::inventory_text::object_text;
-
 /// The time of the earlier report, or its day.
 pub(super) fn earlier_time(comparison: &Comparison) -> String {
     comparison.earlier.taken_at.clone().unwrap_or_else(|| comparison.earlier.today.to_string())
@@ -15,19 +13,19 @@ pub(super) fn earlier_time(comparison: &Comparison) -> String {
 
 /// Headings with their lines; no heading is without lines.
 pub(super) fn differences(comparison: &Comparison) -> Vec<(&'static str, Vec<String>)> {
-    let objects = |objects: &[mullion_survey::report::ObjectRef]| objects.iter().map(object_text).collect();
+    let objects = |objects: &[mullion_survey::report::ObjectRef]| objects.iter().map(ToString::to_string).collect();
     let changed = |more: bool| {
         let of = comparison.changed.iter().filter(move |changed| (changed.now.pods > changed.earlier_pods) == more);
         let line = |changed: &ChangedFinding| {
-            let (code, object) = (&changed.now.code, object_text(&changed.now.object));
+            let (code, object) = (&changed.now.code, &changed.now.object);
             format!("{code} {object}: {}, earlier {}", counted(changed.now.pods, "pod"), changed.earlier_pods)
         };
         of.map(line).collect::<Vec<_>>()
     };
-    let new = comparison.new.iter().map(|new| format!("{} {}: {}", new.code, object_text(&new.object), new.message));
+    let new = comparison.new.iter().map(|new| format!("{} {}: {}", new.code, new.object, new.message));
     let gone = comparison.gone.iter().map(|gone| {
         let why = if gone.with_its_object { " (the object is gone)" } else { "" };
-        format!("{} {}{why}: {}", gone.was.code, object_text(&gone.was.object), gone.was.message)
+        format!("{} {}{why}: {}", gone.was.code, gone.was.object, gone.was.message)
     });
     let mut all: Vec<(&'static str, Vec<String>)> = vec![
         ("Worse: new findings", new.collect()),
@@ -39,7 +37,7 @@ pub(super) fn differences(comparison: &Comparison) -> Vec<(&'static str, Vec<Str
             comparison
                 .workloads
                 .iter()
-                .map(|change| format!("{}: {}", object_text(&change.object), moved(&change.earlier, &change.later)))
+                .map(|change| format!("{}: {}", change.object, moved(&change.earlier, &change.later)))
                 .collect(),
         ),
         (

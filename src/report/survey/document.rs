@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use mullion_engine::model::text::{counted, list, upper_first};
+use mullion_survey::catalogue::{FINDINGS, FindingKind};
 use mullion_survey::report::{ContainerBuilds, Deadline, NodePool, RuleCount, Severity, SurveyReport, Workload};
 use mullion_survey::{Comparison, ListEvidence, Statement, SurveyCounts};
 
@@ -14,7 +15,6 @@ use crate::report::document::{
 use crate::report::inventory_sections::{coverage, day, ends, object, tile, unknown, without_nodes};
 use crate::report::inventory_text::{build_text, distance, known_from, known_from_text, pods_text};
 use crate::report::survey::differences::{differences, earlier_time};
-use crate::report::survey::explanation::Explanation;
 use crate::report::survey::groups::{
     CodeGroup, SEVERITIES, absent_daemon_sets, by_code, daemon_sets_text, extent, images, pool_features, pool_system,
     pool_taints, pool_versions,
@@ -29,12 +29,8 @@ const CODES: usize = 100;
 
 // The byte limits of all tables together are 9.0 MB; of all other texts 0.7 MB.
 
-/// The document of the report, with the differences from an earlier one and the pages of its findings.
-pub(super) fn document<'r>(
-    report: &'r SurveyReport,
-    comparison: Option<&Comparison>,
-    explanations: &[Explanation],
-) -> Document<'r> {
+/// The document of the report, with the differences from an earlier one and what explains its findings.
+pub(super) fn document<'r>(report: &'r SurveyReport, comparison: Option<&Comparison>) -> Document<'r> {
     let mut sections =
         vec![summary(report), coverage(&report.coverage, &report.header, Vec::new(), "What the report lacks")];
     sections.extend(comparison.map(compared));
@@ -50,9 +46,7 @@ pub(super) fn document<'r>(
         .into_iter()
         .flatten(),
     );
-    sections.extend(
-        [dates(report), unknown(&report.unknown), workloads(report), codes(report, explanations)].into_iter().flatten(),
-    );
+    sections.extend([dates(report), unknown(&report.unknown), workloads(report), codes(report)].into_iter().flatten());
     Document {
         title: format!("Survey of {}", report.header.cluster),
         command: "mullion survey",
@@ -418,12 +412,12 @@ fn image_text(workload: &Workload) -> Text {
 }
 
 /// Each code of the report, explained once.
-fn codes<'r>(report: &SurveyReport, explanations: &[Explanation]) -> Option<ReportSection<'r>> {
+fn codes<'r>(report: &SurveyReport) -> Option<ReportSection<'r>> {
     let groups = by_code(&report.findings);
     let explained = explained(&groups);
     let part = |group: &&CodeGroup<'_>| {
-        let page = explanations.iter().find(|page| page.code == group.code);
-        let blocks = page.map_or_else(
+        let kind = FINDINGS.iter().find(|kind| kind.code == group.code);
+        let blocks = kind.map_or_else(
             || {
                 vec![Block::Paragraph(
                     Text::from(code(format!("mullion rules {}", group.code))).and(" prints the page of this finding."),
@@ -438,14 +432,13 @@ fn codes<'r>(report: &SurveyReport, explanations: &[Explanation]) -> Option<Repo
     (count > 0).then(|| ReportSection::new("codes", "Finding codes", blocks).counted(count, "").shown(Shown::Page))
 }
 
-fn explanation<'r>(page: &Explanation) -> Vec<Block<'r>> {
-    let texts = [("", &page.what), ("Why it matters. ", &page.why), ("What to do. ", &page.fix)];
-    let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
-    let mut blocks: Vec<Block<'_>> =
-        texts.map(|(label, text)| Block::Paragraph(Text::plain(label).and(text))).collect();
-    let source = |at: &String| Text::from(Inline::Source { at: at.clone(), as_of: None });
-    if !page.sources.is_empty() {
-        blocks.push(Block::Facts(vec![("Sources", Text::list(page.sources.iter().map(source)))]));
+fn explanation<'r>(kind: &FindingKind) -> Vec<Block<'r>> {
+    let texts = [("", kind.summary), ("Why it matters. ", kind.why), ("What to do. ", kind.instead)];
+    let paragraph = |(label, text)| Block::Paragraph(Text::plain(label).and(text));
+    let mut blocks: Vec<Block<'_>> = texts.map(paragraph).into();
+    if !kind.sources.is_empty() {
+        let sources = kind.sources.iter().map(|&at| Text::from(Inline::Source { at: at.to_owned(), as_of: None }));
+        blocks.push(Block::Facts(vec![("Sources", Text::list(sources))]));
     }
     blocks
 }

@@ -9,7 +9,6 @@ use serde::Serialize;
 use crate::report::document;
 use crate::report::document::{RenderOptions, ReportFormat};
 use crate::report::survey::document::{document, workload_table};
-use crate::report::survey::explanation::Explanation;
 
 /// The report, with the comparison as one more member.
 #[derive(Serialize)]
@@ -20,18 +19,16 @@ struct ComparedReport<'a> {
     comparison: Option<&'a Comparison>,
 }
 
-/// Writes the report with the differences from an earlier one, which CSV does not contain. `explanations`: the pages of
-/// findings; HTML contains those for codes in the report.
+/// Writes the report with the differences from an earlier one, which CSV does not contain.
 pub fn write(
     report: &SurveyReport,
     comparison: Option<&Comparison>,
-    explanations: &[Explanation],
     format: ReportFormat,
     options: RenderOptions,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let whole = ComparedReport { report, comparison };
-    let document = || document(report, comparison, explanations);
+    let document = || document(report, comparison);
     document::write(
         &whole,
         document,

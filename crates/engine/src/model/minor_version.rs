@@ -1,4 +1,4 @@
-//! Minor versions of Kubernetes and containerd.
+//! Minor versions of Kubernetes, containerd and Mullion.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,6 +19,11 @@ impl MinorVersion {
     /// A version from its two numbers.
     pub const fn new(major: u16, minor: u16) -> Self {
         Self { major, minor }
+    }
+
+    /// Of this program. Policy files may contain new keys and rules only with a new one.
+    pub fn of_mullion() -> Self {
+        Self::of(env!("CARGO_PKG_VERSION")).unwrap_or(Self::new(0, 0))
     }
 
     /// Of `containerd://1.7.29+azure`, as nodes report their runtime; `None` for another runtime.
@@ -116,11 +121,15 @@ mod tests {
             ("", None),
             ("a.b.c", None),
             ("1.", None),
+            ("1.2+build", Some("1.2")),
+            ("+1.2", None),
+            ("1.x", None),
             ("99999.1.1", None),
             ("1.99999", None),
         ] {
             assert_eq!(MinorVersion::of(text).map(|version| version.to_string()).as_deref(), expected, "{text}");
         }
+        assert!(MinorVersion::of_mullion() > MinorVersion::new(0, 0));
         let version = |text: &str| MinorVersion::of(text).unwrap();
         assert!(version("1.9.9") < version("1.10.0") && version("1.36") < version("2.0"));
         assert_eq!((version("1.32").later(3), version("1.2").earlier(3)), (version("1.35"), version("1.0")));

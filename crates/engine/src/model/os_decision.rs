@@ -167,13 +167,20 @@ impl Evidence {
 
 /// One decision from pieces of evidence that must agree; `None` if there is no evidence.
 pub(crate) fn agree(evidence: Vec<Evidence>) -> Option<OsDecision> {
+    let conflict = |evidence| OsDecision { os: DetectedOs::Conflict, basis: Basis::Intent, placement: false, evidence };
+    agree_or(evidence, conflict)
+}
+
+/// The same, with another decision from pieces of evidence that differ.
+pub(crate) fn agree_or(
+    evidence: Vec<Evidence>,
+    otherwise: impl FnOnce(Vec<Evidence>) -> OsDecision,
+) -> Option<OsDecision> {
     let mut systems = evidence.iter().filter_map(|evidence| match evidence.os {
         EvidenceOs::Os(os) => Some(os),
         _ => None,
     });
     let os = systems.next()?;
-    if systems.all(|other| other == os) {
-        return Some(OsDecision::os(os, Basis::Intent, evidence));
-    }
-    Some(OsDecision { os: DetectedOs::Conflict, basis: Basis::Intent, placement: false, evidence })
+    let agreed = systems.all(|other| other == os);
+    Some(if agreed { OsDecision::os(os, Basis::Intent, evidence) } else { otherwise(evidence) })
 }

@@ -48,7 +48,7 @@ const NANO: i64 = 9;
 
 /// Whether the API server's `ParseQuantity` accepts `text`.
 pub(crate) fn is_quantity(text: &str) -> bool {
-    ParsedQuantity::read(text).is_some()
+    ParsedQuantity::parse(text).is_some()
 }
 
 /// The suffix that equals `unit` ignoring case. A wrong unit never stands for a thousandth or less, because a lone `m`
@@ -85,7 +85,7 @@ impl Quantity {
 
     /// The quantity in `text`; `None` as for [`of`](Self::of).
     pub fn parse(text: &str) -> Option<Self> {
-        let ParsedQuantity { negative, whole, fraction, scale } = ParsedQuantity::read(text)?;
+        let ParsedQuantity { negative, whole, fraction, scale } = ParsedQuantity::parse(text)?;
         let fraction = fraction.trim_end_matches('0');
         let mut digits: u128 = 0;
         for digit in whole.bytes().chain(fraction.bytes()) {
@@ -128,7 +128,7 @@ impl Quantity {
 }
 
 impl<'a> ParsedQuantity<'a> {
-    fn read(text: &'a str) -> Option<Self> {
+    fn parse(text: &'a str) -> Option<Self> {
         let text = text.trim_matches(' ');
         let (negative, number) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),

@@ -147,6 +147,11 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
+/// `shop/web`; without a namespace, `web`.
+pub fn full_name(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+}
+
 /// The most similar of the `known` texts: at most a third of the text's length in edits (at least 1 edit); letter case
 /// counts little.
 pub fn nearest<'k>(text: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {

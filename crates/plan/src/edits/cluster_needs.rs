@@ -50,15 +50,14 @@ pub(crate) fn object_changes(moves: &[WorkloadMove], fleet: &Fleet<'_>, scope: &
     let mut classes: BTreeMap<&str, NewClass<'_>> = BTreeMap::new();
     for one in moves {
         let object = &one.report.object;
-        let user = || format!("{} {}/{}", object.kind, object.namespace, object.name);
         for need in &one.needs {
             match need {
                 ClusterNeed::Label { pool, key, value } => {
-                    labels.entry((pool, key)).or_default().entry(value).or_default().push(user());
+                    labels.entry((pool, key)).or_default().entry(value).or_default().push(object.to_string());
                 }
                 ClusterNeed::RuntimeClass { name, manifest, instead_of } => {
                     let class = NewClass { manifest, instead_of, users: Vec::new() };
-                    classes.entry(name).or_insert(class).users.push(user());
+                    classes.entry(name).or_insert(class).users.push(object.to_string());
                 }
             }
         }
@@ -68,7 +67,7 @@ pub(crate) fn object_changes(moves: &[WorkloadMove], fleet: &Fleet<'_>, scope: &
         let change = |(value, users): (&str, Vec<String>)| {
             let LabelCommands { run, back } = label_commands(fleet, scope, pool, (key, value), is_only);
             ObjectChange {
-                object: ObjectRef { namespace: String::new(), kind: "Node pool".to_owned(), name: pool.to_owned() },
+                object: ObjectRef::cluster_wide("Node pool", pool),
                 step: 0,
                 why: format!("Nodes of pool {pool} need the label {key}={value}: {}.", selected_by(&users)),
                 command: run,
@@ -78,7 +77,7 @@ pub(crate) fn object_changes(moves: &[WorkloadMove], fleet: &Fleet<'_>, scope: &
         values.into_iter().map(change).collect::<Vec<_>>()
     };
     let of_class = |(name, class): (&str, NewClass<'_>)| ObjectChange {
-        object: ObjectRef { namespace: String::new(), kind: "RuntimeClass".to_owned(), name: name.to_owned() },
+        object: ObjectRef::cluster_wide("RuntimeClass", name),
         step: 0,
         why: format!(
             "RuntimeClass {name} takes the place of {}, which is for nodes that leave: {}.",

@@ -32,8 +32,7 @@ impl<'v> PodSpec<'v> {
     /// Members of a map of texts: of the node selector.
     pub(super) fn pairs(&self, below: &str) -> Vec<(String, String)> {
         let map = self.after.pointer(below).and_then(Value::as_object);
-        let pair = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
-        map.into_iter().flatten().filter_map(pair).collect()
+        map.into_iter().flatten().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
     }
 
     /// Items of a list.

@@ -60,11 +60,11 @@ fn pod_on(node: &str, owner: (&str, &str), spec: &Value) -> Value {
 fn inventory_of(objects: &[Value]) -> Inventory {
     let mut reader = InventoryReader::default();
     reader.listed("pods");
-    reader.begin("test");
+    reader.begin_input("test");
     for object in objects {
         reader.add(object.clone(), None, &mut |_| {});
     }
-    assert_eq!(reader.end().problems, Vec::<String>::new());
+    assert_eq!(reader.end_input().problems, Vec::<String>::new());
     reader.finish()
 }
 

@@ -237,7 +237,7 @@ pub(crate) fn pool_values(
 
 /// The rows of the provider for a step. Those without a provider count for one that the table does not know.
 pub(crate) fn provider_rows(step: ProviderStep, input: StepInput<'_>) -> Vec<&CommandRow> {
-    let rows = &input.context.facts.commands;
+    let rows = &input.context.survey.facts.commands;
     let provider = input.scope.provider.as_deref();
     let is_known = rows.iter().any(|row| row.provider.is_some() && row.provider.as_deref() == provider);
     let build = input.scope.target.to_string();

@@ -6,6 +6,7 @@ use mullion_engine::model::text::list_with;
 
 use crate::report::{PlanCommand, PoolPart, Step, StepKind};
 use crate::steps::commands::{provider_commands, provider_name, reading, word};
+use crate::steps::disruptions::budgets_that_allow;
 use crate::steps::step_input::{MAX_COMMANDS, StepInput, listed};
 use mullion_engine::model::MinorVersion;
 use mullion_survey::facts::VersionSkew;
@@ -92,9 +93,7 @@ pub(crate) fn last(waves: &[Step], input: StepInput<'_>) -> Option<Step> {
 
 /// The budgets for which the upgrade of a pool waits.
 fn blocking_budgets(waves: &[Step]) -> Option<String> {
-    let blocking = waves.iter().flat_map(|wave| &wave.disruptions).filter(|one| one.allowed == Some(0));
-    let names: BTreeSet<String> = blocking.map(|one| format!("{}/{}", one.budget.namespace, one.budget.name)).collect();
-    let names: Vec<String> = names.into_iter().collect();
+    let names = budgets_that_allow(Some(0), waves.iter().flat_map(|wave| &wave.disruptions));
     let (noun, permits, change) = match names.len() {
         0 => return None,
         1 => ("PodDisruptionBudget", "permits", "the budget"),
@@ -160,7 +159,7 @@ fn upgrade_pool(pool: String, version: &str, input: StepInput<'_>) -> Vec<PlanCo
 /// The Windows pools whose kubelets are further behind the version than the table permits.
 fn lagging_pools(version: &str, input: StepInput<'_>) -> Vec<usize> {
     let provider = input.scope.provider.as_deref();
-    let rows = input.context.facts.constraints.iter();
+    let rows = input.context.survey.facts.constraints.iter();
     let skew = VersionSkew::of(rows.filter(|row| row.provider.is_none() || row.provider.as_deref() == provider));
     let Some(wanted) = MinorVersion::of(version) else { return Vec::new() };
     let lags = |at: &usize| {

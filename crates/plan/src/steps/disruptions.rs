@@ -1,5 +1,7 @@
 //! PodDisruptionBudgets of the workloads that move, and what each means for a drain.
 
+use std::collections::BTreeSet;
+
 use mullion_engine::model::text::counted;
 
 use crate::report::Disruption;
@@ -34,6 +36,15 @@ pub(crate) fn disruptions(one: &WorkloadMove, input: StepInput<'_>) -> Vec<Disru
         }
     };
     found.iter().map(disruption).collect()
+}
+
+/// The names of the budgets that permit this number of evictions; `None`: those whose status was not read.
+pub(crate) fn budgets_that_allow<'d>(
+    allowed: Option<u64>,
+    disruptions: impl IntoIterator<Item = &'d Disruption>,
+) -> Vec<String> {
+    let budgets = disruptions.into_iter().filter(|one| one.allowed == allowed).map(|one| one.budget.full_name());
+    budgets.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn what(budget: &BudgetRecord, namespace: &str) -> String {

@@ -7,7 +7,7 @@ use mullion_engine::model::text::counted;
 
 use crate::report::{ObjectChange, PlanCommand, Step, StepKind, Verdict};
 use crate::steps::commands::{NodeSelections, reading, word};
-use crate::steps::step_input::{MAX_COMMANDS, MAX_NAMES, StepInput, listed, name_of};
+use crate::steps::step_input::{MAX_COMMANDS, MAX_NAMES, StepInput, listed};
 use crate::steps::waves::{add_changes, add_rollouts, add_undo};
 use crate::workload_move::WorkloadMove;
 use mullion_survey::facts::behavior_changes::Use;
@@ -25,7 +25,7 @@ pub(crate) fn gate(moves: &[WorkloadMove], selections: &NodeSelections<'_>, inpu
         let with: Vec<String> = daemon_sets
             .iter()
             .filter(|one| one.report.verdict == verdict)
-            .map(|one| name_of(&one.report.object).replacen("DaemonSet ", "", 1))
+            .map(|one| one.report.object.to_string().replacen("DaemonSet ", "", 1))
             .collect();
         if !with.is_empty() {
             let count = counted(with.len(), "DaemonSet");
@@ -81,7 +81,7 @@ fn command_with_reason(need: &ObjectChange) -> PlanCommand {
 fn kept_off(daemon_sets: &[&WorkloadMove], input: StepInput<'_>) -> Vec<String> {
     let named = |filter: &dyn Fn(&WorkloadMove) -> bool| {
         let found = daemon_sets.iter().filter(|one| filter(one));
-        found.map(|one| name_of(&one.report.object)).collect::<Vec<_>>()
+        found.map(|one| one.report.object.to_string()).collect::<Vec<_>>()
     };
     let is_pinned = |one: &WorkloadMove| {
         let fields = ["nodeSelector", "affinity", "runtimeClassName"];
@@ -153,7 +153,7 @@ fn injected(moves: &[WorkloadMove]) -> Vec<String> {
 /// The devices that workloads request. The inventory has none, so nothing shows whether the new nodes offer them.
 fn devices(moves: &[WorkloadMove]) -> Option<String> {
     let uses_gpu = |one: &&WorkloadMove| one.moves && one.uses.contains_key(&Use::Gpu);
-    let users: Vec<String> = moves.iter().filter(uses_gpu).map(|one| name_of(&one.report.object)).collect();
+    let users: Vec<String> = moves.iter().filter(uses_gpu).map(|one| one.report.object.to_string()).collect();
     (!users.is_empty()).then(|| {
         format!(
             "New nodes must offer the graphics devices that these workloads request, with the device plugin: {}.",

@@ -8,8 +8,8 @@ use mullion_engine::model::text::{counted, upper_first};
 use crate::constraints::{InPlaceOffer, kubelets_of};
 use crate::report::{ConstraintState, InPlaceChange, InPlaceGate, InPlaceWorkload, Step, StepKind, Verdict};
 use crate::steps::commands::{NodeSelections, provider_commands, provider_name, reading, word};
-use crate::steps::disruptions::disruptions;
-use crate::steps::step_input::{MAX_COMMANDS, StepInput, listed, name_of};
+use crate::steps::disruptions::{budgets_that_allow, disruptions};
+use crate::steps::step_input::{MAX_COMMANDS, StepInput, listed};
 use crate::steps::waves::{add_rollouts, add_undo};
 use crate::workload_move::WorkloadMove;
 use mullion_engine::model::MinorVersion;
@@ -62,7 +62,7 @@ fn is_pinned(one: &WorkloadMove) -> bool {
 }
 
 fn names(workloads: &[&WorkloadMove]) -> String {
-    listed(&workloads.iter().map(|one| name_of(&one.report.object)).collect::<Vec<_>>())
+    listed(&workloads.iter().map(|one| one.report.object.to_string()).collect::<Vec<_>>())
 }
 
 /// `pool win22`, `pools win22 and w22spt`.
@@ -269,12 +269,7 @@ fn budgets(own: &[&WorkloadMove], input: StepInput<'_>) -> Vec<InPlaceGate> {
     }
     // A drain leaves the pods of DaemonSets.
     let found: Vec<_> = own.iter().filter(|one| !one.is_daemon_set()).flat_map(|one| disruptions(one, input)).collect();
-    let named = |allowed: Option<u64>| {
-        let with = found.iter().filter(|one| one.allowed == allowed);
-        let names: BTreeSet<String> = with.map(|one| format!("{}/{}", one.budget.namespace, one.budget.name)).collect();
-        names.into_iter().collect::<Vec<_>>()
-    };
-    let (blocking, unread) = (named(Some(0)), named(None));
+    let (blocking, unread) = (budgets_that_allow(Some(0), &found), budgets_that_allow(None, &found));
     let mut all = Vec::new();
     if !blocking.is_empty() {
         all.push(InPlaceGate::new(

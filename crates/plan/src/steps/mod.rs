@@ -19,6 +19,7 @@ mod step_list;
 mod tests;
 mod waves;
 
+pub(crate) use disruptions::budgets_that_allow;
 pub(crate) use in_place::in_place;
 pub(crate) use step_input::StepInput;
 pub(crate) use step_list::steps;

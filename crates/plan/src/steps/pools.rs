@@ -14,7 +14,8 @@ use crate::steps::commands::{
     NodeSelection, NodeSelections, command, destroying, pool_values, provider_commands, provider_name, provider_rows,
     reading, word, zones,
 };
-use crate::steps::step_input::{MAX_COMMANDS, StepInput, listed, name_of};
+use crate::steps::disruptions::budgets_that_allow;
+use crate::steps::step_input::{MAX_COMMANDS, StepInput, listed};
 use crate::workload_move::WorkloadMove;
 use mullion_survey::analysis::{FleetPool, coverage};
 use mullion_survey::facts::commands::ProviderStep;
@@ -62,7 +63,7 @@ pub(crate) fn new_pools(
     let tolerant: Vec<String> = moves
         .iter()
         .filter(|one| one.moves && one.tolerates_everything && !one.is_daemon_set())
-        .map(|one| name_of(&one.report.object))
+        .map(|one| one.report.object.to_string())
         .collect();
     if !tolerant.is_empty() {
         step.why.push(format!(
@@ -185,7 +186,7 @@ fn present(moves: &[WorkloadMove], commands: &mut Vec<PlanCommand>) -> Vec<Strin
     let present = || moves.iter().filter(|one| !one.moves && !one.report.edits.is_empty());
     let with = |is_managed: bool| {
         let own = present().filter(|one| one.report.manager.is_some() == is_managed);
-        own.map(|one| name_of(&one.report.object)).collect::<Vec<_>>()
+        own.map(|one| one.report.object.to_string()).collect::<Vec<_>>()
     };
     commands.extend(present().take(MAX_COMMANDS).flat_map(|one| one.report.commands.iter().cloned()));
     let (own, managed) = (with(false), with(true));
@@ -207,7 +208,7 @@ fn present(moves: &[WorkloadMove], commands: &mut Vec<PlanCommand>) -> Vec<Strin
 
 /// What of the NodePolicy matches the taint.
 fn matching_pattern(taint: &Taint, input: StepInput<'_>) -> Option<String> {
-    let policy = &input.context.policies.nodes;
+    let policy = &input.context.survey.policies.nodes;
     if !marks_windows(taint, policy) {
         return None;
     }
@@ -296,7 +297,7 @@ pub(crate) fn remove_pools(
     );
     step.why.extend(estimate(moves, waves, input));
     let bare = moves.iter().filter(|one| one.moves && one.report.object.kind == "Pod");
-    let bare: Vec<String> = bare.map(|one| name_of(&one.report.object)).collect();
+    let bare: Vec<String> = bare.map(|one| one.report.object.to_string()).collect();
     if !bare.is_empty() {
         step.why.push(format!(
             "`kubectl drain` stops at a pod without a controller: {} must be in {} by now, deleted and created again.",
@@ -314,12 +315,11 @@ pub(crate) fn remove_pools(
         "mullion survey --details".to_owned(),
         "These pools must have no Windows pods but those of DaemonSets.",
     ));
-    let drain = |pool: &FleetPool| {
+    step.commands.extend(leaving().map(|pool| {
         let nodes = selections.of(pool);
         let run = format!("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", nodes.argument);
         destroying(run, ["Data in emptyDir volumes is lost.", &nodes.note].join(" ").trim())
-    };
-    step.commands.extend(leaving().map(drain));
+    }));
     let mut unique = BTreeSet::new();
     for pool in leaving() {
         let old = provider_name(input.fleet, pool, "OLD_POOL");
@@ -349,7 +349,7 @@ pub(crate) fn remove_pools(
 fn left_behind(moves: &[WorkloadMove]) -> Vec<String> {
     let named = |is_managed: bool| {
         let behind = moves.iter().filter(|one| one.stays_behind && one.report.manager.is_some() == is_managed);
-        behind.map(|one| name_of(&one.report.object)).collect::<Vec<_>>()
+        behind.map(|one| one.report.object.to_string()).collect::<Vec<_>>()
     };
     let sentence = |(names, way): (Vec<String>, &str)| {
         (!names.is_empty()).then(|| {
@@ -377,12 +377,7 @@ fn estimate(moves: &[WorkloadMove], waves: &[Step], input: StepInput<'_>) -> Vec
     let mut sentences = Vec::new();
     if pods > 0 {
         let budgets: BTreeSet<_> = waves.iter().flat_map(|wave| &wave.disruptions).map(|one| &one.budget).collect();
-        let blocking: BTreeSet<_> = waves
-            .iter()
-            .flat_map(|wave| &wave.disruptions)
-            .filter(|one| one.allowed == Some(0))
-            .map(|one| format!("{}/{}", one.budget.namespace, one.budget.name))
-            .collect();
+        let blocking = budgets_that_allow(Some(0), waves.iter().flat_map(|wave| &wave.disruptions));
         let limited = match budgets.len() {
             0 => String::new(),
             many => format!(", within the limits of {}", counted(many, "PodDisruptionBudget")),
@@ -393,7 +388,6 @@ fn estimate(moves: &[WorkloadMove], waves: &[Step], input: StepInput<'_>) -> Vec
             counted(movable().filter(|one| one.report.pods > Some(0)).count(), "workload"),
         ));
         if !blocking.is_empty() {
-            let blocking: Vec<String> = blocking.into_iter().collect();
             let one = blocking.len() == 1;
             sentences.push(format!(
                 "If pods that {} {} {} are still there, the drain waits for them, because {} no eviction now.",

@@ -10,7 +10,6 @@ use crate::report::{ObjectChange, Step, StepKind};
 use crate::scope::MoveScope;
 use mullion_survey::analysis::{Fleet, coverage};
 use mullion_survey::inventory::Inventory;
-use mullion_survey::report::ObjectRef;
 use mullion_survey::{ListEvidence, Statement};
 
 /// What all steps are made from.
@@ -59,14 +58,6 @@ impl Step {
             back: Vec::new(),
         }
     }
-}
-
-/// `Deployment shop/web`.
-pub(crate) fn name_of(object: &ObjectRef) -> String {
-    if object.namespace.is_empty() {
-        return format!("{} {}", object.kind, object.name);
-    }
-    format!("{} {}/{}", object.kind, object.namespace, object.name)
 }
 
 /// `a, b and c`; of more than ten, the first ones.

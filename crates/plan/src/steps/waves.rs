@@ -8,7 +8,7 @@ use crate::report::{Step, StepKind};
 use crate::steps::capacity::NodeRooms;
 use crate::steps::commands::{reading, word};
 use crate::steps::disruptions::disruptions;
-use crate::steps::step_input::{MAX_COMMANDS, StepInput, listed, name_of};
+use crate::steps::step_input::{MAX_COMMANDS, StepInput, listed};
 use crate::workload_move::WorkloadMove;
 
 /// The waves in order, with heading and reason.
@@ -57,7 +57,7 @@ fn one_wave(mut step: Step, why: &str, own: &[&WorkloadMove], rooms: &NodeRooms<
     );
     step.capacity = rooms.capacity(own.iter().copied());
     let large: Vec<String> =
-        own.iter().filter(|one| rooms.is_too_large(one)).map(|one| name_of(&one.report.object)).collect();
+        own.iter().filter(|one| rooms.is_too_large(one)).map(|one| one.report.object.to_string()).collect();
     if !large.is_empty() {
         step.why.push(format!(
             "A node of the old size has no room for a pod of {}: the new nodes must be larger.",
@@ -80,7 +80,7 @@ fn one_wave(mut step: Step, why: &str, own: &[&WorkloadMove], rooms: &NodeRooms<
         );
     }
     let scaled: Vec<String> =
-        own.iter().filter(|one| one.demand.is_scaled).map(|one| name_of(&one.report.object)).collect();
+        own.iter().filter(|one| one.demand.is_scaled).map(|one| one.report.object.to_string()).collect();
     if !scaled.is_empty() {
         step.why.push(format!("The capacity counts the maximum of the autoscaler of {}.", listed(&scaled)));
     }
@@ -113,7 +113,7 @@ pub(crate) fn add_changes(step: &mut Step, own: &[&WorkloadMove]) {
     let with = |is_managed: bool| {
         let others = own.iter().filter(|one| one.report.commands.is_empty() && !one.report.instead.is_empty());
         let others = others.filter(|one| one.report.manager.is_some() == is_managed);
-        others.map(|one| name_of(&one.report.object)).collect::<Vec<_>>()
+        others.map(|one| one.report.object.to_string()).collect::<Vec<_>>()
     };
     for (names, way) in [(with(true), "in the source of their managers"), (with(false), "by hand")] {
         if !names.is_empty() {
@@ -188,7 +188,7 @@ pub(crate) fn add_undo(step: &mut Step, own: &[&WorkloadMove]) {
 /// How to go back if no command undoes a change. The API server rejects most changes of a Pod, and those of the template of a
 /// Job.
 fn restore_by_hand(own: &[&WorkloadMove]) -> String {
-    let names: Vec<String> = own.iter().map(|one| name_of(&one.report.object)).collect();
+    let names: Vec<String> = own.iter().map(|one| one.report.object.to_string()).collect();
     let restore =
         format!("To go back, restore the previous manifests of {}: no command undoes the change.", listed(&names));
     let has = |kind: &str| own.iter().any(|one| one.report.object.kind == kind);

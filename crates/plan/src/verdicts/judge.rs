@@ -287,7 +287,7 @@ impl ImageJudge<'_> {
 
     /// The last day of support of base images.
     fn base_end(&self, build: Build) -> Option<jiff::civil::Date> {
-        let rows = self.context.facts.dates.iter();
+        let rows = self.context.survey.facts.dates.iter();
         let of_build = rows.filter(|row| row.ends && row.concerns.image_build == Some(build));
         of_build.map(|row| row.date).min()
     }
@@ -450,7 +450,7 @@ impl ImageJudge<'_> {
             remarks.push(format!("The proposed tag has had no updates since {since}."));
         }
         if let Some(end) = proposed.support_end {
-            let ends = if end.date.to_string() < self.context.today.to_string() { "ended" } else { "ends" };
+            let ends = if end.date < self.context.survey.today { "ended" } else { "ends" };
             remarks.push(format!("Support of its product {ends} on {}: move to {}.", end.date, end.instead));
         }
         remarks.extend(proposed.notes.iter().map(|note| sentence(note)));
@@ -505,15 +505,15 @@ impl ImageJudge<'_> {
     }
 
     fn rules(&self) -> FleetRules<'_> {
-        FleetRules { inventory: self.inventory, releases: &self.context.policies.nodes.releases }
+        FleetRules { inventory: self.inventory, releases: &self.context.survey.policies.nodes.releases }
     }
 
     fn tables(&self) -> &PublishedImages {
-        &self.context.facts.images
+        &self.context.survey.facts.images
     }
 
     fn name(&self, build: Build) -> String {
-        release_name(build, &self.context.policies.nodes.releases).replace("build-", "build ")
+        release_name(build, &self.context.survey.policies.nodes.releases).replace("build-", "build ")
     }
 
     fn names(&self, builds: &[Build], last: &str) -> String {

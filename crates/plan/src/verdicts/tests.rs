@@ -25,9 +25,9 @@ items:
 
 fn inventory(text: &str) -> Inventory {
     let mut reader = InventoryReader::default();
-    reader.begin("dump");
+    reader.begin_input("dump");
     let problems = read_yaml(text, &mut |object, kind| reader.add(object, kind, &mut |_| {}));
-    assert_eq!((problems, reader.end().problems), (Vec::new(), Vec::new()), "{text}");
+    assert_eq!((problems, reader.end_input().problems), (Vec::new(), Vec::new()), "{text}");
     reader.finish()
 }
 

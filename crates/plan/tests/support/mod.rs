@@ -8,7 +8,7 @@ use mullion_plan::PlanContext;
 use mullion_policy::PolicySet;
 use mullion_survey::inventory::{KINDS, read_yaml};
 use mullion_survey::report::Source;
-use mullion_survey::{Facts, InventoryReader};
+use mullion_survey::{Facts, InventoryReader, SurveyContext};
 use serde_json::Value;
 
 /// The objects in a dump in YAML.
@@ -25,11 +25,11 @@ pub(crate) fn objects_in(dump: &str) -> Vec<Value> {
 /// A reader of these objects without those of some kinds. All other kinds were listed, as from a live cluster.
 pub(crate) fn read_objects(objects: Vec<Value>, without: &[&str]) -> InventoryReader {
     let mut reader = InventoryReader::default();
-    reader.begin("dump");
+    reader.begin_input("dump");
     let is_read = |object: &Value| !without.contains(&object["kind"].as_str().unwrap());
     objects.into_iter().filter(is_read).for_each(|object| reader.add(object, None, &mut |_| {}));
     KINDS.iter().filter(|kind| !without.contains(&kind.kind)).for_each(|kind| reader.listed(kind.plural));
-    assert_eq!(reader.end().problems, Vec::<String>::new());
+    assert_eq!(reader.end_input().problems, Vec::<String>::new());
     reader
 }
 
@@ -41,13 +41,8 @@ pub(crate) fn context<'a>(
     target: u32,
 ) -> PlanContext<'a> {
     PlanContext {
-        cluster: "c",
-        source,
-        today,
-        mullion: "0.0.0",
-        policies,
+        survey: SurveyContext { cluster: "c", source, today, mullion: "0.0.0", policies, facts },
         policies_given: false,
-        facts,
         facts_file: None,
         target: Build::new(target),
         from: None,

@@ -30,7 +30,7 @@ pub struct PolicyTest {
 
 impl TestFile {
     /// Reads a test file. Fails with all its problems, in order of place.
-    pub fn read(name: &str, text: &str) -> Result<Self, Vec<Problem>> {
+    pub fn parse(name: &str, text: &str) -> Result<Self, Vec<Problem>> {
         let mut checker = Checker::of_tests(name, text);
         let (mut tests, mut problems) = (Vec::new(), Vec::new());
         let documents = documents(name, text);

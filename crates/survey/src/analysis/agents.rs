@@ -68,28 +68,23 @@ impl<'a> AgentPools<'a> {
             else {
                 continue;
             };
-            let ObjectRef { namespace, kind, name } = object;
             let title = purpose.name();
             let linux = prefix(linux, LONGEST_NAME);
             for pool in fleet.pools.iter().filter(|pool| pool.os == Some(Os::Windows)) {
                 if pools.contains(pool.name.as_str()) {
                     continue;
                 }
-                found.add(
-                    &object_of(pool),
-                    FoundPlace {
-                        code: "SUR404",
-                        cause: title.to_owned(),
-                        path: "spec.containers[*].image".to_owned(),
-                        node: fleet.nodes_of(pool).next().map(|node| node.node.name.as_str()),
-                        message: format!(
-                            "No DaemonSet for {title} that Mullion knows has a pod on Windows pool {}. On Linux pool {linux}, {kind} {namespace}/{name} has one, with the image {image}.",
-                            pool.name
-                        ),
-                        related: vec![object.clone()],
-                        ..FoundPlace::default()
-                    },
+                let message = format!(
+                    "No DaemonSet for {title} that Mullion knows has a pod on Windows pool {}. On Linux pool {linux}, {object} has one, with the image {image}.",
+                    pool.name
                 );
+                let place = FoundPlace {
+                    cause: title.to_owned(),
+                    node: fleet.first_node_of(pool),
+                    related: vec![object.clone()],
+                    ..FoundPlace::new("SUR404", "spec.containers[*].image", message)
+                };
+                found.add(&object_of(pool), place);
             }
         }
     }

@@ -29,19 +29,12 @@ pub(crate) fn find(view: &WorkloadView<'_>, inventory: &Inventory, found: &mut F
         }
         _ => return,
     };
-    found.add(
-        &view.object,
-        FoundPlace {
-            code: "SUR311",
-            path,
-            message: format!(
-                "{who} in ambient mode of Istio, whose parts run on Linux nodes only: pods of this workload are not in the mesh."
-            ),
-            action: Some(format!(
-                "Set {MODE_LABEL}: none in {}, and let no PeerAuthentication require mTLS of these pods.",
-                view.path("metadata.labels")
-            )),
-            ..FoundPlace::default()
-        },
+    let message = format!(
+        "{who} in ambient mode of Istio, whose parts run on Linux nodes only: pods of this workload are not in the mesh."
     );
+    let action = Some(format!(
+        "Set {MODE_LABEL}: none in {}, and let no PeerAuthentication require mTLS of these pods.",
+        view.path("metadata.labels")
+    ));
+    found.add(&view.object, FoundPlace { action, ..FoundPlace::new("SUR311", path, message) });
 }

@@ -81,23 +81,13 @@ pub(crate) fn find(
             POOL_LABELS.iter().any(|key| label.strip_prefix(key).is_some_and(|rest| rest.starts_with(['=', ' '])))
         }));
         if !is_meant {
-            found.add(
-                &view.object,
-                FoundPlace {
-                    code,
-                    cause: format!("{}{:?}", pool.name, pool.build),
-                    path: match absence {
-                        Absence::Taint(_) => "spec.template.spec.tolerations",
-                        Absence::Selector(_) => excluding_field(view, constraints, first.node),
-                        Absence::Unknown => "status.currentNumberScheduled",
-                    }
-                    .to_owned(),
-                    node: Some(&first.node.name),
-                    message,
-                    action,
-                    ..FoundPlace::default()
-                },
-            );
+            let path = match absence {
+                Absence::Taint(_) => "spec.template.spec.tolerations",
+                Absence::Selector(_) => excluding_field(view, constraints, first.node),
+                Absence::Unknown => "status.currentNumberScheduled",
+            };
+            let (cause, node) = (format!("{}{:?}", pool.name, pool.build), Some(first.node.name.as_str()));
+            found.add(&view.object, FoundPlace { cause, node, action, ..FoundPlace::new(code, path, message) });
         }
         missing.push(MissingPool { pool: pool.name.clone(), nodes: absent.len(), because });
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use mullion_engine::model::cluster::{Node, RuntimeClass, Taint};
 use mullion_engine::model::names::{OS_LABEL, OS_LABELS, WINDOWS_BUILD_LABEL};
-use mullion_engine::model::scheduling::{SchedulingConstraints, requirement_holds};
+use mullion_engine::model::scheduling::{Expression, SchedulingConstraints, requirement_holds};
 use mullion_engine::model::settings::{ExpectedPool, marks_windows};
 use mullion_engine::model::windows::{Build, release_name};
 use mullion_engine::model::{DetectedOs, Os};
@@ -21,7 +21,7 @@ use crate::analysis::fleet::{Fleet, POOL_LABELS};
 use crate::analysis::node_classes::{NodeClasses, with_class};
 use crate::analysis::owners::group;
 use crate::analysis::workload_view::{FleetRules, ViewContext, WorkloadView};
-use crate::inventory::{Inventory, NodePoolRecord, PROVISIONER_KINDS, PodRecord, PodShape, PoolRequirement};
+use crate::inventory::{Inventory, NodePoolRecord, PROVISIONER_KINDS, PodRecord, PodShape};
 use crate::report::{ObjectRef, PoolWithoutNodes, Unknown, WaitingPods};
 
 /// The label with the name of the NodePool.
@@ -53,9 +53,6 @@ const MAX_WORKLOADS: usize = 100;
 /// The maximum number of labels of a pool that are listed, and of values of each.
 const MAX_LABELS: usize = 20;
 const MAX_VALUES: usize = 10;
-
-/// The maximum number of objects that an entry lists.
-const MAX_OBJECTS: usize = 50;
 
 /// Declared pools, compared with the waiting pods of one workload after the other.
 pub struct DeclaredPools<'a> {
@@ -183,22 +180,20 @@ impl<'a> DeclaredPools<'a> {
         let has_windows = fleet.has(Os::Windows) || self.pools.iter().any(|pool| pool.os == Some(Os::Windows));
         for pool in &self.pools {
             let Declaration::NodePool(record) = pool.declared else { continue };
-            let object = object("NodePool", &record.name);
+            let object = ObjectRef::cluster_wide("NodePool", &*record.name);
             let repels = |taint: &Taint| {
                 marks_windows(taint, &self.policies.nodes)
                     && ["NoSchedule", "NoExecute"].contains(&taint.effect.as_str())
             };
             if pool.os == Some(Os::Windows) && !pool.taints.iter().any(repels) {
-                let path = "spec.template.spec.taints".to_owned();
                 let message =
                     format!("The template of Windows NodePool {} has no taint that keeps Linux pods off.", record.name);
-                found.add(&object, FoundPlace { code: "SUR508", path, message, ..FoundPlace::default() });
+                found.add(&object, FoundPlace::new("SUR508", "spec.template.spec.taints", message));
             }
             let one_system = record.values(OS_LABEL).is_some_and(|values| values.len() == 1);
             if has_windows && !one_system {
-                let path = "spec.template.spec.requirements".to_owned();
                 let message = format!("The template of NodePool {} requires no operating system.", record.name);
-                found.add(&object, FoundPlace { code: "SUR509", path, message, ..FoundPlace::default() });
+                found.add(&object, FoundPlace::new("SUR509", "spec.template.spec.requirements", message));
             }
         }
     }
@@ -216,14 +211,11 @@ impl<'a> DeclaredPools<'a> {
         }
         let names: BTreeSet<&str> = fleet.nodes.iter().filter_map(|one| one.node.labels.get(NODE_POOL)).collect();
         let plurals = PROVISIONER_KINDS.map(|(_, kind)| kind.plural).join(",");
-        (!names.is_empty()).then(|| Unknown {
-            what: "Which pools without nodes Karpenter can start is not known: its NodePools were not read.".to_owned(),
-            resolve: format!(
-                "Read them too, as with kubectl get {plurals} -o json; leave out what your cluster does not have."
-            ),
-            objects: names.iter().take(MAX_OBJECTS).map(|name| object("NodePool", name)).collect(),
-            all: names.len(),
-        })
+        Unknown::of(
+            "Which pools without nodes Karpenter can start is not known: its NodePools were not read.",
+            format!("Read them too, as with kubectl get {plurals} -o json; leave out what your cluster does not have."),
+            names.into_iter().map(|name| ObjectRef::cluster_wide("NodePool", name)),
+        )
     }
 
     /// That pools or pods were too many.
@@ -232,7 +224,7 @@ impl<'a> DeclaredPools<'a> {
             what: "Which declared pools have no nodes, and which pods would start them, is known in part: there are too many."
                 .to_owned(),
             resolve: "Select namespaces with -n, or pass a dump with fewer NodePools.".to_owned(),
-            objects: vec![object("Cluster", "declared pools")],
+            objects: vec![ObjectRef::cluster_wide("Cluster", "declared pools")],
             all: self.left_out,
         })
     }
@@ -312,7 +304,8 @@ impl<'a> DeclaredPool<'a> {
         match self.declared {
             Declaration::NodePool(record) => {
                 let required = record.requirements.iter().filter(|one| one.operator == "In");
-                let values = |one: &PoolRequirement| one.values.iter().take(MAX_VALUES).cloned().collect::<Vec<_>>();
+                let values =
+                    |one: &Expression| one.values.iter().flatten().take(MAX_VALUES).cloned().collect::<Vec<_>>();
                 let required = required.map(|one| format!("{}={}", one.key, values(one).join("|")));
                 record.labels.iter().map(label).chain(required).take(MAX_LABELS).collect()
             }
@@ -388,8 +381,4 @@ impl<'a> DeclaredPool<'a> {
         let not_pulled = |build| view.image_volumes.iter().any(|volume| volume.has_no_entry_for(build, rules));
         !other_system && !self.build.is_some_and(not_pulled) && (isolated || !self.build.is_some_and(excluded))
     }
-}
-
-fn object(kind: &str, name: &str) -> ObjectRef {
-    ObjectRef { namespace: String::new(), kind: kind.to_owned(), name: name.to_owned() }
 }

@@ -30,6 +30,13 @@ pub(crate) struct FoundPlace<'a> {
     pub(crate) related: Vec<ObjectRef>,
 }
 
+impl FoundPlace<'_> {
+    /// A place that is no pod and no node.
+    pub(crate) fn new(code: &'static str, path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code, path: path.into(), message: message.into(), ..Self::default() }
+    }
+}
+
 /// All findings. Those that need a list that was not read are left out.
 #[derive(Debug)]
 pub(crate) struct Findings<'c> {

@@ -135,6 +135,11 @@ impl<'a> Fleet<'a> {
         pool.nodes.iter().filter_map(|at| self.nodes.get(*at))
     }
 
+    /// The name of the first node of a pool, which stands for it in a finding.
+    pub(crate) fn first_node_of<'f>(&'f self, pool: &'f FleetPool) -> Option<&'f str> {
+        self.nodes_of(pool).next().map(|node| node.node.name.as_str())
+    }
+
     /// Whether the node of that name has Windows.
     pub(crate) fn is_windows(&self, node: &str) -> bool {
         self.node(node).is_some_and(|node| node.node.os == Some(Os::Windows))

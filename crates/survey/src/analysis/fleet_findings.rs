@@ -150,30 +150,23 @@ fn find_end(
         (false, _) if soon => "SUR502",
         _ => return,
     };
-    let place = |message: String| FoundPlace {
-        code,
-        cause: row.what.clone(),
-        path: match &row.concerns {
-            concerns if concerns.is_runtime() => "status.nodeInfo.containerRuntimeVersion",
-            Concerns { kubelet: Some(_), .. } => "status.nodeInfo.kubeletVersion",
-            Concerns { node_build: Some(_), .. } => "status.nodeInfo.kernelVersion",
-            _ => "spec.containers[*].image",
-        }
-        .to_owned(),
-        message,
-        ..FoundPlace::default()
+    let path = match &row.concerns {
+        concerns if concerns.is_runtime() => "status.nodeInfo.containerRuntimeVersion",
+        Concerns { kubelet: Some(_), .. } => "status.nodeInfo.kubeletVersion",
+        Concerns { node_build: Some(_), .. } => "status.nodeInfo.kernelVersion",
+        _ => "spec.containers[*].image",
     };
+    let place = |message: String| FoundPlace { cause: row.what.clone(), ..FoundPlace::new(code, path, message) };
     let text = format!("{}: {}. Source of {}: {}.", row.date, row.what, row.as_of, row.source);
     if concerned.is_empty() {
-        let object = ObjectRef { namespace: String::new(), kind: "Cluster".to_owned(), name: "images".to_owned() };
+        let object = ObjectRef::cluster_wide("Cluster", "images");
         found.add(&object, place(format!("{text} It concerns {}", lower_first(&deadline.concerns))));
         return;
     }
     for pool in concerned.iter().filter_map(|at| fleet.pools.get(*at)) {
         // Linux nodes are not reported, unless Windows nodes are affected too.
         if pool.os == Some(Os::Windows) {
-            let first = fleet.nodes_of(pool).next().map(|node| node.node.name.as_str());
-            found.add(&object_of(pool), FoundPlace { node: first, ..place(text.clone()) });
+            found.add(&object_of(pool), FoundPlace { node: fleet.first_node_of(pool), ..place(text.clone()) });
         }
     }
 }
@@ -184,7 +177,7 @@ pub(crate) fn object_of(pool: &FleetPool) -> ObjectRef {
         Some(release) if release != pool.name => format!("{} ({release})", pool.name),
         _ => pool.name.clone(),
     };
-    ObjectRef { namespace: String::new(), kind: "NodePool".to_owned(), name }
+    ObjectRef::cluster_wide("NodePool", name)
 }
 
 /// Nodes with an older revision than the newest of their build.
@@ -209,16 +202,8 @@ fn find_revisions(fleet: &Fleet<'_>, found: &mut Findings<'_>) {
             pool.name
         );
         for node in behind {
-            found.add(
-                &object_of(pool),
-                FoundPlace {
-                    code: "SUR503",
-                    path: "status.nodeInfo.kernelVersion".to_owned(),
-                    node: Some(&node.node.name),
-                    message: message.clone(),
-                    ..FoundPlace::default()
-                },
-            );
+            let place = FoundPlace::new("SUR503", "status.nodeInfo.kernelVersion", message.clone());
+            found.add(&object_of(pool), FoundPlace { node: Some(&node.node.name), ..place });
         }
     }
 }
@@ -232,31 +217,14 @@ fn find_open_pools(fleet: &Fleet<'_>, found: &mut Findings<'_>) {
                 && node.taints.parsed().is_some_and(|taints| !taints.iter().any(|taint| keeps_off(&taint)))
                 && fleet.has(Os::Linux)
             {
-                found.add(
-                    &object_of(pool),
-                    FoundPlace {
-                        code: "SUR505",
-                        path: "spec.taints".to_owned(),
-                        node: Some(&node.name),
-                        message: format!(
-                            "Windows nodes of pool {} have no taint that keeps Linux pods off.",
-                            pool.name
-                        ),
-                        ..FoundPlace::default()
-                    },
-                );
+                let message = format!("Windows nodes of pool {} have no taint that keeps Linux pods off.", pool.name);
+                let place = FoundPlace::new("SUR505", "spec.taints", message);
+                found.add(&object_of(pool), FoundPlace { node: Some(&node.name), ..place });
             }
             if pool.os.is_none() {
-                found.add(
-                    &object_of(pool),
-                    FoundPlace {
-                        code: "SUR506",
-                        path: "metadata.labels[kubernetes.io/os]".to_owned(),
-                        node: Some(&node.name),
-                        message: "Nodes have no label kubernetes.io/os with the value linux or windows.".to_owned(),
-                        ..FoundPlace::default()
-                    },
-                );
+                let message = "Nodes have no label kubernetes.io/os with the value linux or windows.";
+                let place = FoundPlace::new("SUR506", "metadata.labels[kubernetes.io/os]", message);
+                found.add(&object_of(pool), FoundPlace { node: Some(&node.name), ..place });
             }
         }
     }

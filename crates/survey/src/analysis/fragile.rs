@@ -31,15 +31,9 @@ pub(crate) fn find(
     }
     find_tags(view, images, found);
     if view.host_process {
-        found.add(
-            &view.object,
-            FoundPlace {
-                code: "SUR308",
-                path: view.path("spec.securityContext.windowsOptions.hostProcess"),
-                message: "This workload runs as HostProcess: on the host itself.".to_owned(),
-                ..FoundPlace::default()
-            },
-        );
+        let path = view.path("spec.securityContext.windowsOptions.hostProcess");
+        let message = "This workload runs as HostProcess: on the host itself.";
+        found.add(&view.object, FoundPlace::new("SUR308", path, message));
     } else {
         find_memory(view, found);
     }
@@ -63,19 +57,13 @@ fn find_luck(view: &WorkloadView<'_>, fleet: &Fleet<'_>, classes: &NodeClasses<'
     if let Some(at) = blanket
         && classes.admitting(&without_blanket(&view.constraints), own.other()).is_none()
     {
-        found.add(
-            &view.object,
-            FoundPlace {
-                code: "SUR305",
-                path: view.path(&format!("spec.tolerations[{at}]")),
-                message: format!(
-                    "This {} workload tolerates every taint, so the taint of {title} pool {pool} does not keep it off.",
-                    own.title()
-                ),
-                action: Some(view.set_selector("kubernetes.io/os", own.name())),
-                ..FoundPlace::default()
-            },
+        let path = view.path(&format!("spec.tolerations[{at}]"));
+        let message = format!(
+            "This {} workload tolerates every taint, so the taint of {title} pool {pool} does not keep it off.",
+            own.title()
         );
+        let action = Some(view.set_selector("kubernetes.io/os", own.name()));
+        found.add(&view.object, FoundPlace { action, ..FoundPlace::new("SUR305", path, message) });
         return;
     }
     let because = if view.intended == Some(own) {
@@ -85,16 +73,13 @@ fn find_luck(view: &WorkloadView<'_>, fleet: &Fleet<'_>, classes: &NodeClasses<'
     } else {
         format!(" It counts as {}: {}.", own.title(), view.because)
     };
-    found.add(&view.object, FoundPlace {
-        code: if own == Os::Windows { "SUR301" } else { "SUR302" },
-        path: view.path("spec.nodeSelector"),
-        message: format!(
-            "This {} workload can be scheduled on {title} nodes too, such as those of pool {pool}: no selector and no taint prevents it.{because}",
-            own.title()
-        ),
-        action: Some(format!("{} Or let Mullion do it.", view.set_selector("kubernetes.io/os", own.name()))),
-        ..FoundPlace::default()
-    });
+    let code = if own == Os::Windows { "SUR301" } else { "SUR302" };
+    let message = format!(
+        "This {} workload can be scheduled on {title} nodes too, such as those of pool {pool}: no selector and no taint prevents it.{because}",
+        own.title()
+    );
+    let action = Some(format!("{} Or let Mullion do it.", view.set_selector("kubernetes.io/os", own.name())));
+    found.add(&view.object, FoundPlace { action, ..FoundPlace::new(code, view.path("spec.nodeSelector"), message) });
 }
 
 /// The position of a toleration for every taint.
@@ -145,47 +130,25 @@ fn find_build_selector(view: &WorkloadView<'_>, found: &mut Findings<'_>) {
     if pinned.is_empty() {
         return;
     }
-    found.add(
-        &view.object,
-        FoundPlace {
-            code: "SUR306",
-            path,
-            message: format!("This workload runs only on nodes with {}.", list_with(pinned, "and")),
-            ..FoundPlace::default()
-        },
-    );
+    let message = format!("This workload runs only on nodes with {}.", list_with(pinned, "and"));
+    found.add(&view.object, FoundPlace::new("SUR306", path, message));
 }
 
 fn find_tags(view: &WorkloadView<'_>, tables: &PublishedImages, found: &mut Findings<'_>) {
     for FloatingTag { path, image, message, help } in &view.floating {
         let moved = message.strip_prefix("its tag names no release: ").unwrap_or(message);
-        found.add(
-            &view.object,
-            FoundPlace {
-                code: "SUR303",
-                cause: path.clone(),
-                path: path.clone(),
-                message: format!("The tag of image {image} names no release: {moved}."),
-                action: Some(sentence(help)).filter(|help| help.len() > 1),
-                ..FoundPlace::default()
-            },
-        );
+        let message = format!("The tag of image {image} names no release: {moved}.");
+        let (cause, action) = (path.clone(), Some(sentence(help)).filter(|help| help.len() > 1));
+        found.add(&view.object, FoundPlace { cause, action, ..FoundPlace::new("SUR303", path, message) });
     }
     for container in view.images() {
         let image = &container.report.image;
         let Ok(reference) = ImageRef::parse(image) else { continue };
         let Some(since) = frozen_since(tables, &reference) else { continue };
-        found.add(
-            &view.object,
-            FoundPlace {
-                code: "SUR304",
-                cause: image.clone(),
-                path: view.image_path(container),
-                message: format!("The image {image} has had no updates since {since}."),
-                action: successor(tables, &reference, &container.builds),
-                ..FoundPlace::default()
-            },
-        );
+        let path = view.image_path(container);
+        let message = format!("The image {image} has had no updates since {since}.");
+        let (cause, action) = (image.clone(), successor(tables, &reference, &container.builds));
+        found.add(&view.object, FoundPlace { cause, action, ..FoundPlace::new("SUR304", path, message) });
     }
 }
 
@@ -209,16 +172,10 @@ fn find_memory(view: &WorkloadView<'_>, found: &mut Findings<'_>) {
     });
     for container in without {
         let name = container.get("/name").and_then(Value::as_str).unwrap_or_default();
-        found.add(
-            &view.object,
-            FoundPlace {
-                code: "SUR307",
-                cause: name.to_owned(),
-                path: view.path(&format!("spec.{}[{}].resources.limits.memory", container.list, container.index)),
-                message: format!("The container {name} has no memory limit."),
-                ..FoundPlace::default()
-            },
-        );
+        let path = view.path(&format!("spec.{}[{}].resources.limits.memory", container.list, container.index));
+        let message = format!("The container {name} has no memory limit.");
+        let place = FoundPlace { cause: name.to_owned(), ..FoundPlace::new("SUR307", path, message) };
+        found.add(&view.object, place);
     }
 }
 

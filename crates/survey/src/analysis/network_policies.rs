@@ -20,9 +20,6 @@ const MAX_COMPARISONS: usize = 10_000_000;
 /// The maximum number of policies that a finding names.
 const MAX_NAMED: usize = 3;
 
-/// The maximum number of objects that an unknown fact lists.
-const MAX_OBJECTS: usize = 50;
-
 /// The policies and the nodes that enforce them.
 #[derive(Debug)]
 pub(crate) struct NetworkPolicies<'a> {
@@ -30,15 +27,15 @@ pub(crate) struct NetworkPolicies<'a> {
     /// `None` if that is not known.
     enforcing: Option<HashSet<&'a str>>,
     left: usize,
-    /// Workloads that were not compared, at most [`MAX_OBJECTS`], and their number.
-    not_compared: (Vec<ObjectRef>, usize),
+    /// Workloads that were not compared.
+    not_compared: Vec<ObjectRef>,
 }
 
 impl<'a> NetworkPolicies<'a> {
     pub(crate) fn new(inventory: &'a Inventory, fleet: &Fleet<'_>, found: &Findings<'_>) -> Self {
         let has_policies = !inventory.network_policies.is_empty();
         let enforcing = has_policies.then(|| enforcing_nodes(inventory, fleet, found)).flatten();
-        Self { inventory, enforcing, left: MAX_COMPARISONS, not_compared: (Vec::new(), 0) }
+        Self { inventory, enforcing, left: MAX_COMPARISONS, not_compared: Vec::new() }
     }
 
     /// Adds the pods of a Windows workload that policies select and nothing protects.
@@ -60,18 +57,13 @@ impl<'a> NetworkPolicies<'a> {
         let Some(policies) = self.selecting(view) else { return };
         let Some(message) = sentence(&policies) else { return };
         for (pod, node) in open {
-            found.add(
-                &view.object,
-                FoundPlace {
-                    code: "SUR309",
-                    path: view.path("metadata.labels"),
-                    pod: Some(&pod.name),
-                    node: Some(node),
-                    message: message.clone(),
-                    related: policies.iter().take(MAX_NAMED).map(|name| policy_object(view, name)).collect(),
-                    ..FoundPlace::default()
-                },
-            );
+            let place = FoundPlace {
+                pod: Some(&pod.name),
+                node: Some(node),
+                related: policies.iter().take(MAX_NAMED).map(|name| policy_object(view, name)).collect(),
+                ..FoundPlace::new("SUR309", view.path("metadata.labels"), message.clone())
+            };
+            found.add(&view.object, place);
         }
     }
 
@@ -82,11 +74,7 @@ impl<'a> NetworkPolicies<'a> {
         let mut selecting = Vec::new();
         for policy in policies {
             let Some(left) = self.left.checked_sub(comparisons(&policy.selector)) else {
-                let (objects, all) = &mut self.not_compared;
-                *all += 1;
-                if objects.len() < MAX_OBJECTS {
-                    objects.push(view.object.clone());
-                }
+                self.not_compared.push(view.object.clone());
                 return None;
             };
             self.left = left;
@@ -98,16 +86,12 @@ impl<'a> NetworkPolicies<'a> {
     }
 
     /// The workloads for which too many policies would have to be compared.
-    pub(crate) fn unknown(self) -> Unknown {
-        let (objects, all) = self.not_compared;
-        Unknown {
-            what:
-                "Which NetworkPolicies select the pods of these workloads is not known: there are too many to compare."
-                    .to_owned(),
-            resolve: "Survey one namespace at a time with -n.".to_owned(),
-            objects,
-            all,
-        }
+    pub(crate) fn unknown(self) -> Option<Unknown> {
+        Unknown::of(
+            "Which NetworkPolicies select the pods of these workloads is not known: there are too many to compare.",
+            "Survey one namespace at a time with -n.",
+            self.not_compared,
+        )
     }
 }
 

@@ -200,16 +200,14 @@ fn misplacement<'p>(
     let intended = by_message.or(view.intended);
     let path = best.map_or_else(|| "spec.nodeName".to_owned(), |best| best.path.clone());
     let raw = best.map(|best| best.message);
+    let (on_pod, on_node) = (Some(&*pod.name), Some(&*node.node.name));
     let place = |code, cause: String, message: String, action: Option<String>| FoundPlace {
-        code,
         cause,
-        path: path.clone(),
-        pod: Some(&pod.name),
-        node: Some(&node.node.name),
-        message,
+        pod: on_pod,
+        node: on_node,
         action,
         raw,
-        related: Vec::new(),
+        ..FoundPlace::new(code, path.as_str(), message)
     };
     let here = place_of(node);
     // Another node does not help against these.
@@ -488,20 +486,15 @@ fn add_translated(
         host.map_or(0, Build::number),
         if class.is_none() { text.reason } else { "" }
     );
-    found.add(
-        &view.object,
-        FoundPlace {
-            code,
-            cause,
-            path: text.path,
-            pod: Some(&pod.name),
-            node: pod.node.as_deref(),
-            message: upper_first(&message),
-            action,
-            raw: Some(text.message),
-            related: Vec::new(),
-        },
-    );
+    let place = FoundPlace {
+        cause,
+        pod: Some(&pod.name),
+        node: pod.node.as_deref(),
+        action,
+        raw: Some(text.message),
+        ..FoundPlace::new(code, text.path, upper_first(&message))
+    };
+    found.add(&view.object, place);
     find_kind(code).is_some_and(|kind| kind.group == FindingGroup::Misplaced)
 }
 
@@ -568,20 +561,9 @@ fn find_pending(view: &WorkloadView<'_>, pod: &PodRecord, context: &StuckContext
     let runtime_class = context.inventory.runtime_class(pod.shape.runtime_class.as_deref());
     let constraints = with_class(&pod.shape.constraints, runtime_class);
     let mut add = |code, cause: String, message: String, action: Option<String>| {
-        found.add(
-            &view.object,
-            FoundPlace {
-                code,
-                cause,
-                path: path.clone(),
-                pod: Some(&pod.name),
-                node: pod.target.as_deref(),
-                message,
-                action,
-                raw,
-                related: Vec::new(),
-            },
-        );
+        let (pod, node) = (Some(&*pod.name), pod.target.as_deref());
+        let place = FoundPlace { cause, pod, node, action, raw, ..FoundPlace::new(code, path.as_str(), message) };
+        found.add(&view.object, place);
     };
     let class = raw.and_then(|raw| translate("", raw)).map(|found| found.class);
     if class == Some(MessageClass::NoPrivateAddress) {
@@ -738,17 +720,10 @@ fn find_rejected(view: &WorkloadView<'_>, owned: &OwnedPods<'_>, context: &Stuck
         else {
             continue;
         };
-        found.add(
-            &view.object,
-            FoundPlace {
-                code: "SUR112",
-                cause: String::new(),
-                path: format!("message of Event FailedCreate of {} {}", key.kind, key.name),
-                message: "The workload has no pods, because the API server rejects them.".to_owned(),
-                raw: Some(&event.message),
-                ..FoundPlace::default()
-            },
-        );
+        let path = format!("message of Event FailedCreate of {} {}", key.kind, key.name);
+        let message = "The workload has no pods, because the API server rejects them.";
+        let place = FoundPlace { raw: Some(&event.message), ..FoundPlace::new("SUR112", path, message) };
+        found.add(&view.object, place);
         return;
     }
 }

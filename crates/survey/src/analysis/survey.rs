@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
-use mullion_engine::model::cluster::UnusableFact;
 use mullion_engine::model::image::ImageOs;
 use mullion_engine::model::windows::Build;
 use mullion_engine::model::{DetectedOs, Os};
@@ -50,8 +49,21 @@ pub struct SurveyContext<'a> {
     pub facts: &'a Facts,
 }
 
-/// The maximum number of objects that an unknown fact lists.
-const MAX_OBJECTS: usize = 50;
+impl SurveyContext<'_> {
+    /// The head of a report about an inventory.
+    pub fn header(self, inventory: &Inventory) -> Header {
+        Header {
+            cluster: self.cluster.to_owned(),
+            source: self.source,
+            taken_at: inventory.taken_at().map(str::to_owned),
+            mullion: self.mullion.to_owned(),
+            kubernetes: inventory.kubernetes.clone(),
+            today: self.today,
+            dates_as_of: self.facts.checked,
+            redacted: false,
+        }
+    }
+}
 
 /// The report about an inventory.
 pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport {
@@ -91,10 +103,9 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
     let declared = DeclaredPools::compared(view_context, classes);
     declared.find(fleet, &mut totals.findings);
     let mut unknown = totals.unknown(fleet);
-    unknown.push(network_policies.unknown());
+    unknown.extend(network_policies.unknown());
     unknown.extend(declared.unknown(fleet));
-    unknown.push(unusable_facts(inventory, policies));
-    unknown.retain(|unknown| unknown.all > 0);
+    unknown.extend(unusable_facts(inventory, policies));
     let Totals { findings, mut workloads, daemon_sets, builds, changes, pods_known, .. } = totals;
     for workload in &mut workloads {
         workload.findings = findings.codes_of(&workload.object);
@@ -112,16 +123,7 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
     let (pools_without_nodes, unserved) = declared.report(pods_known);
     SurveyReport {
         schema: SCHEMA.to_owned(),
-        header: Header {
-            cluster: context.cluster.to_owned(),
-            source: context.source,
-            taken_at: inventory.taken_at().map(str::to_owned),
-            mullion: context.mullion.to_owned(),
-            kubernetes: inventory.kubernetes.clone(),
-            today,
-            dates_as_of: facts.checked,
-            redacted: false,
-        },
+        header: context.header(inventory),
         summary,
         coverage: coverage.clone(),
         pools,
@@ -142,23 +144,20 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
 }
 
 /// The objects with values that are not used.
-fn unusable_facts(inventory: &Inventory, policies: &PolicySet) -> Unknown {
+fn unusable_facts(inventory: &Inventory, policies: &PolicySet) -> Option<Unknown> {
     let snapshot = &inventory.snapshot;
     let marks =
         [Os::Linux, Os::Windows].into_iter().filter_map(|os| find_unlearned_taints(os, snapshot, &policies.nodes));
-    let facts: Vec<UnusableFact> = snapshot.unusable_facts().chain(marks).collect();
-    let object = |fact: &UnusableFact| {
+    let objects = snapshot.unusable_facts().chain(marks).map(|fact| {
         // Taints of all nodes have no object of their own.
-        let name = if fact.name.is_empty() { "all nodes" } else { &fact.name };
-        ObjectRef { namespace: String::new(), kind: fact.kind.to_owned(), name: name.to_owned() }
-    };
-    Unknown {
-        what: "What these objects require of pods is not known: an annotation, or a list of taints or tolerations, cannot be read or is too large to use."
-            .to_owned(),
-        resolve: "Run mullion status, which names the values and the limits; shorten or correct them.".to_owned(),
-        objects: facts.iter().take(MAX_OBJECTS).map(object).collect(),
-        all: facts.len(),
-    }
+        let name = if fact.name.is_empty() { "all nodes" } else { &*fact.name };
+        ObjectRef::cluster_wide(fact.kind, name)
+    });
+    Unknown::of(
+        "What these objects require of pods is not known: an annotation, or a list of taints or tolerations, cannot be read or is too large to use.",
+        "Run mullion status, which names the values and the limits; shorten or correct them.",
+        objects,
+    )
 }
 
 /// Numbers of workloads by code, name and action of a rule.
@@ -290,57 +289,45 @@ impl<'c> Totals<'c> {
     }
 
     fn unknown(&self, fleet: &Fleet<'_>) -> Vec<Unknown> {
-        let list = |what: &str, resolve: &str, objects: &[ObjectRef]| Unknown {
-            what: what.to_owned(),
-            resolve: resolve.to_owned(),
-            objects: objects.iter().take(MAX_OBJECTS).cloned().collect(),
-            all: objects.len(),
-        };
-        let node = |name: &str| ObjectRef { namespace: String::new(), kind: "Node".to_owned(), name: name.to_owned() };
-        let without: Vec<ObjectRef> = fleet
-            .nodes
-            .iter()
-            .filter(|one| one.node.os == Some(Os::Windows) && one.node.build.is_none())
-            .map(|one| node(&one.node.name))
-            .collect();
+        let without = fleet.nodes.iter().filter(|one| one.node.os == Some(Os::Windows) && one.node.build.is_none());
         let has_revision = |pool: &&FleetPool| {
             let revision = |node: &FleetNode<'_>| node.record.is_some_and(|record| record.revision.is_some());
             pool.os == Some(Os::Windows) && fleet.nodes_of(pool).any(revision)
         };
-        let pool = |pool: &FleetPool| ObjectRef { kind: "NodePool".to_owned(), ..node(&pool.name) };
-        let pools: Vec<ObjectRef> = fleet.pools.iter().filter(has_revision).map(pool).collect();
-        vec![
-            list(
+        let pools = fleet.pools.iter().filter(has_revision);
+        let unknown = [
+            Unknown::of(
                 "The Windows build of images of these workloads is not known.",
                 "Ask the registry with mullion image IMAGE --registry, or describe the images in a PodPolicy.",
-                &self.without_build,
+                self.without_build.iter().cloned(),
             ),
-            list(
+            Unknown::of(
                 "The images of these workloads run on Windows Server 2025 or newer nodes, so they are for a build from 10.0.20348 on; which one is not known.",
                 "Ask the registry with mullion image IMAGE --registry.",
-                &self.newer_hosts,
+                self.newer_hosts.iter().cloned(),
             ),
-            list(
+            Unknown::of(
                 "The Windows build of images of these workloads is not known, because their tags have had several images: containers of one tag run with different image IDs on different builds.",
                 "Ask the registry for the present image with mullion image IMAGE --registry; use tags that are not moved, or digests.",
-                &self.moved_tags,
+                self.moved_tags.iter().cloned(),
             ),
-            list(
+            Unknown::of(
                 "The operating system of these workloads is not known: nothing states it, and no container shows it.",
                 "Set nodeSelector kubernetes.io/os in the pod template, or describe the images in a PodPolicy.",
-                &self.undecided,
+                self.undecided.iter().cloned(),
             ),
-            list(
+            Unknown::of(
                 "The Windows build of these nodes is not known.",
                 "Look at status.nodeInfo.kernelVersion and at the label node.kubernetes.io/windows-build.",
-                &without,
+                without.map(|one| ObjectRef::cluster_wide("Node", &*one.node.name)),
             ),
-            list(
+            Unknown::of(
                 "Whether Microsoft has a newer revision of Windows for these pools is not known: revisions are compared only within the fleet.",
                 "Compare them with https://learn.microsoft.com/windows/release-health/windows-server-release-info.",
-                &pools,
+                pools.map(|pool| ObjectRef::cluster_wide("NodePool", &*pool.name)),
             ),
-        ]
+        ];
+        unknown.into_iter().flatten().collect()
     }
 }
 
@@ -353,7 +340,7 @@ fn image_builds(builds: BTreeMap<Vec<Build>, (ImageBuild, BTreeSet<String>)>) ->
 }
 
 fn namespace_changes(changes: BTreeMap<String, (NamespaceChanges, RuleCounts)>) -> Vec<NamespaceChanges> {
-    let finish = |(changes, rules): (NamespaceChanges, RuleCounts)| {
+    let all = changes.into_values().map(|(changes, rules)| {
         let rules = rules.into_iter().map(|((code, rule, action), workloads)| RuleCount {
             code: code.to_owned(),
             rule: rule.to_owned(),
@@ -361,7 +348,6 @@ fn namespace_changes(changes: BTreeMap<String, (NamespaceChanges, RuleCounts)>) 
             workloads,
         });
         NamespaceChanges { rules: rules.collect(), ..changes }
-    };
-    let all = changes.into_values().map(finish);
+    });
     all.filter(|changes| changes.placed > 0 || !changes.rules.is_empty()).collect()
 }

@@ -64,7 +64,7 @@ impl fmt::Display for FactsError {
 impl std::error::Error for FactsError {}
 
 /// Reads a file. `name`: for messages.
-pub(super) fn read(name: &str, text: &str) -> Result<FactsFile, FactsError> {
+pub(super) fn parse_facts(name: &str, text: &str) -> Result<FactsFile, FactsError> {
     let mut reader = Reader { name, lines: LineIndex::new(text), problems: Vec::new(), more: 0 };
     let file = reader.file(text);
     match file {

@@ -12,7 +12,7 @@ use crate::facts::built_in;
 use crate::facts::commands::CommandRow;
 use crate::facts::constraints::ConstraintRow;
 use crate::facts::dates::LifecycleDate;
-use crate::facts::read::{FactsError, FactsFile, read};
+use crate::facts::read::{FactsError, FactsFile, parse_facts};
 use crate::facts::row::FactsRow;
 use crate::node_product::NodeProduct;
 
@@ -88,7 +88,7 @@ impl Facts {
     /// The tables that are part of Mullion. A test parses them, so they are never malformed.
     pub fn built_in() -> Self {
         let images = PublishedImages::shipped();
-        let checked = images.as_of.as_ref().and_then(|date| date.to_string().parse().ok()).unwrap_or(Date::MIN);
+        let checked = images.as_of.unwrap_or(Date::MIN);
         let mut facts = Self {
             checked: Date::MIN,
             dates: Vec::new(),
@@ -100,7 +100,7 @@ impl Facts {
         };
         for (name, text) in built_in::PARTS {
             // An error leaves the table empty.
-            if let Ok(part) = read(name, text) {
+            if let Ok(part) = parse_facts(name, text) {
                 facts.replace(part, false);
             }
         }
@@ -110,7 +110,7 @@ impl Facts {
     /// The built-in tables, with each table of the text in place of the built-in one. `name`: that of the file.
     pub fn parse(name: &str, text: &str) -> Result<Self, FactsError> {
         let mut facts = Self::built_in();
-        facts.replace(read(name, text)?, true);
+        facts.replace(parse_facts(name, text)?, true);
         Ok(facts)
     }
 
@@ -135,8 +135,7 @@ impl Facts {
             self.dates = rows;
         }
         if let Some(images) = images {
-            let as_of = mullion_engine::model::published_images::Date::try_from(checked.to_string()).ok();
-            self.images = Cow::Owned(PublishedImages { as_of, images });
+            self.images = Cow::Owned(PublishedImages { as_of: Some(checked), images });
             note(FactsTable::Images, checked);
         }
         if let Some(rows) = constraints {

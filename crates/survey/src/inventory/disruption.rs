@@ -60,9 +60,9 @@ mod tests {
     fn stripped(object: serde_json::Value) -> (crate::Inventory, Vec<String>, Vec<serde_json::Value>) {
         let mut reader = InventoryReader::default();
         let mut saved = Vec::new();
-        reader.begin("dump");
+        reader.begin_input("dump");
         reader.add(object, None, &mut |kept| saved.push(kept.clone()));
-        let problems = reader.end().problems;
+        let problems = reader.end_input().problems;
         (reader.finish(), problems, saved)
     }
 

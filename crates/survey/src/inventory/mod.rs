@@ -24,7 +24,7 @@ pub use kinds::{
     SurveyKind, plural_of,
 };
 pub(crate) use kinds::{OTHER_TIMES, REPEATED, STATUSES, is_only_in_dumps};
-pub(crate) use node_pools::{NodePoolRecord, PoolRequirement};
+pub(crate) use node_pools::NodePoolRecord;
 pub(crate) use reader::LONGEST_NAME;
 pub use reader::{InventoryReader, ReadInput};
 pub use records::{

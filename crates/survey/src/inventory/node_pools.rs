@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::names::WINDOWS_BUILD_LABEL;
+use mullion_engine::model::scheduling::Expression;
 use mullion_engine::model::windows::{Build, build_of_release};
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,20 +20,12 @@ pub(crate) struct NodePoolRecord {
     pub(crate) name: Arc<str>,
     /// The labels of its template.
     pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) requirements: Vec<PoolRequirement>,
+    /// What it requires of the labels of its nodes.
+    pub(crate) requirements: Vec<Expression>,
     /// The taints of its nodes, without those that go away when a node has started.
     pub(crate) taints: Vec<Taint>,
     /// Kind and name.
     pub(crate) class: (String, String),
-}
-
-/// What a NodePool requires of a label of its nodes.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct PoolRequirement {
-    pub(crate) key: String,
-    pub(crate) operator: String,
-    pub(crate) values: Vec<String>,
 }
 
 /// Reads a NodePool. What is not as Karpenter's API requires counts as absent.
@@ -41,13 +34,13 @@ pub(crate) fn read_node_pool(name: Arc<str>, object: &Value) -> NodePoolRecord {
     let items = |pointer: &str| template(pointer).and_then(Value::as_array).into_iter().flatten().take(MAX_ITEMS);
     let text = |pointer: &str| template(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let labels = template("/metadata/labels").and_then(Value::as_object).into_iter().flatten().take(MAX_ITEMS);
-    let requirements = items("/spec/requirements").filter_map(|one| PoolRequirement::deserialize(one).ok());
+    let requirements = items("/spec/requirements").filter_map(|one| Expression::deserialize(one).ok());
     NodePoolRecord {
         name,
         labels: labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect(),
         requirements: requirements
             .map(|mut one| {
-                one.values.truncate(MAX_ITEMS);
+                one.values.iter_mut().for_each(|values| values.truncate(MAX_ITEMS));
                 one
             })
             .collect(),
@@ -77,7 +70,7 @@ impl NodePoolRecord {
             return Some(vec![value]);
         }
         let of_key = self.requirements.iter().find(|one| one.key == key && one.operator == "In")?;
-        Some(of_key.values.iter().map(String::as_str).collect())
+        Some(of_key.values.iter().flatten().map(String::as_str).collect())
     }
 
     /// The build that the label in its template states.

@@ -95,13 +95,13 @@ const MAX_PROBLEMS: usize = 20;
 
 impl InventoryReader {
     /// Begins an input: a file, or a cluster.
-    pub fn begin(&mut self, name: &str) {
+    pub fn begin_input(&mut self, name: &str) {
         self.input = ReadInput { name: name.to_owned(), problems: Vec::new() };
         self.newest.clear();
     }
 
     /// Ends the input, and returns what is wrong with its objects.
-    pub fn end(&mut self) -> ReadInput {
+    pub fn end_input(&mut self) -> ReadInput {
         let input = std::mem::replace(&mut self.input, ReadInput { name: String::new(), problems: Vec::new() });
         if !self.newest.is_empty() {
             self.inventory.times.push((input.name.clone(), self.newest.as_str().into()));
@@ -198,7 +198,7 @@ impl InventoryReader {
             self.inventory.without_kind += usize::from(kind.is_empty());
             return;
         };
-        if let Err(problem) = self.read(&kind, &kept) {
+        if let Err(problem) = self.add_kept(&kind, &kept) {
             if self.input.problems.len() < MAX_PROBLEMS {
                 self.input.problems.push(problem);
             }
@@ -241,7 +241,7 @@ impl InventoryReader {
         share(&mut self.texts, text)
     }
 
-    fn read(&mut self, kind: &str, object: &Value) -> Result<(), String> {
+    fn add_kept(&mut self, kind: &str, object: &Value) -> Result<(), String> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         let name = text("/metadata/name").unwrap_or_default().to_owned();
         let namespace = text("/metadata/namespace").unwrap_or_default().to_owned();

@@ -369,11 +369,11 @@ unanswered:
         let read = |text: &str| {
             let mut reader = InventoryReader::default();
             let mut saved = String::new();
-            reader.begin("dump");
+            reader.begin_input("dump");
             let problems = read_yaml(text, &mut |object, kind| {
                 reader.add(object, kind, &mut |kept| saved = kept.to_string());
             });
-            assert!(problems.is_empty() && reader.end().problems.is_empty(), "{text}");
+            assert!(problems.is_empty() && reader.end_input().problems.is_empty(), "{text}");
             (reader.finish(), saved)
         };
         let (_, saved) = read(text);

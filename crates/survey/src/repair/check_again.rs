@@ -51,8 +51,8 @@ pub fn read_again(stuck: &StuckPod, fresh: &FreshPod, owner: &Value) -> Result<(
 /// The inventory of one pod.
 fn inventory_of(pod: &Value) -> Inventory {
     let mut reader = InventoryReader::default();
-    reader.begin("pod");
+    reader.begin_input("pod");
     reader.add(pod.clone(), Some("Pod"), &mut |_| {});
-    reader.end();
+    reader.end_input();
     reader.finish()
 }

@@ -88,11 +88,10 @@ impl EvidenceContext<'_> {
         pod.shape.containers.iter().filter(|container| !container.ephemeral).find_map(|container| {
             let image = view.image(&container.image, self.running, self.inventory);
             let is_only_elsewhere = image.known_from == Knowledge::Running && !self.rules.runs(host, &image.builds);
-            let of = || {
+            is_only_elsewhere.then(|| {
                 let name = &container.image;
                 format!("its image {name} is known to run on other builds only; ask its registry with mullion image")
-            };
-            is_only_elsewhere.then(of)
+            })
         })
     }
 

@@ -16,7 +16,7 @@ const JUST_NOW: &str = "2026-11-28T09:59:00Z";
 
 fn inventory(objects: &[Value]) -> Inventory {
     let mut reader = InventoryReader::default();
-    reader.begin("c");
+    reader.begin_input("c");
     for object in objects {
         reader.add(object.clone(), None, &mut |_| {});
     }
@@ -24,7 +24,7 @@ fn inventory(objects: &[Value]) -> Inventory {
         reader.listed(kind.plural);
     }
     reader.taken_at(NOW);
-    assert_eq!(reader.end().problems, Vec::<String>::new());
+    assert_eq!(reader.end_input().problems, Vec::<String>::new());
     reader.finish()
 }
 
@@ -580,7 +580,7 @@ fn pods_that_changed_are_not_evicted() {
 #[test]
 fn lists_that_were_not_read() {
     let mut reader = InventoryReader::default();
-    reader.begin("c");
+    reader.begin_input("c");
     reader.add(pod("ReplicaSet", LINUX, "w22"), None, &mut |_| {});
     let called = |_: &mullion_engine::model::WorkloadObject<'_>| ReviewCall::Called;
     let report = find_stuck(&reader.finish(), &RepairContext { policies: &PolicySet::built_in(), called: &called });

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &PolicyDiffArgs, io: &mut Io<'_>) -> anyhow::Result<Outc
             sides.push(None);
             continue;
         }
-        let files = sets::read(path);
+        let files = sets::read_side(path);
         match PolicySet::load(&files) {
             Ok(set) => sides.push(Some((files, set.at(Timestamp::now().as_second())))),
             Err(problems) => {
@@ -121,13 +121,13 @@ pub(crate) fn run(args: &PolicyDiffArgs, io: &mut Io<'_>) -> anyhow::Result<Outc
         restores: true,
         lists: true,
     };
-    let LoadedInput { texts, namespace, mut live, .. } = live::read(&args.live, &args.inputs, request, io)?;
+    let LoadedInput { texts, namespace, mut live, .. } = live::read_input(&args.live, &args.inputs, request, io)?;
     let in_force = live.as_mut().and_then(|live| live.policies.take()).map(|policies| policies.set);
     let sets = sides.iter().map(|side| side.as_ref().map(|(_, set)| set).or(in_force.as_ref()));
     let sets: Option<Vec<&PolicySet>> = sets.collect();
     let [old, new] = sets.and_then(|sets| sets.try_into().ok()).context("the policies of the cluster were not read")?;
     texts.report(io)?;
-    let input = DiffInput::read(&texts, &namespace, live, args.snapshot.as_deref(), io)?;
+    let input = DiffInput::of_texts(&texts, &namespace, live, args.snapshot.as_deref(), io)?;
     let mut report = DiffReport::new(args.output, args.all);
     report.totals.unreadable = texts.unreadable.len();
     compare_workloads(&input, [old, new], &namespace, &mut report, io)?;

@@ -64,7 +64,7 @@ impl<'t> DumpSource<'t> {
             return items.iter().try_for_each(|item| {
                 let start = item.text.as_ptr().addr().saturating_sub(start);
                 visit(DumpObject {
-                    head: ObjectHead::read(item.text, item.kind.as_deref()),
+                    head: ObjectHead::parse(item.text, item.kind.as_deref()),
                     start,
                     body: Body::Text(item.text),
                 })

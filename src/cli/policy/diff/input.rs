@@ -32,7 +32,7 @@ pub(crate) struct DiffInput<'t> {
 
 impl<'t> DiffInput<'t> {
     /// Reads `texts`. What the cluster reports, or the file `snapshot` contains, takes precedence.
-    pub(crate) fn read(
+    pub(crate) fn of_texts(
         texts: &'t InputTexts,
         namespace: &str,
         live: Option<LiveFacts>,

@@ -11,8 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::policy::diff::compare::{KeyDifference, KeyValue};
-use crate::cli::policy_files;
-use crate::cli::policy_files::BUILT_IN_WORD;
+use crate::cli::policy_files::{BUILT_IN_WORD, read_policy_files};
 
 /// One policy document, with its keys by dotted path below `spec`.
 #[derive(Clone)]
@@ -44,7 +43,7 @@ pub(crate) enum SettingDifference {
 }
 
 /// Reads a directory, a file, or the built-in policies.
-pub(crate) fn read(path: &Path) -> PolicyFiles {
+pub(crate) fn read_side(path: &Path) -> PolicyFiles {
     if path.as_os_str() == BUILT_IN_WORD {
         let (name, text) = BUILT_IN;
         return PolicyFiles {
@@ -52,7 +51,7 @@ pub(crate) fn read(path: &Path) -> PolicyFiles {
             problems: Vec::new(),
         };
     }
-    policy_files::read(&[PathBuf::from(path)])
+    read_policy_files(&[PathBuf::from(path)])
 }
 
 fn documents(files: &PolicyFiles) -> Vec<Document> {
@@ -107,7 +106,7 @@ fn leaves(
 /// Policies are paired by kind and name, the others by the same match and priority. A key that one side does not set
 /// counts with its default there, unless another policy of that side may set it.
 pub(crate) fn compare_settings(old: &PolicyFiles, new: &PolicyFiles) -> Vec<SettingDifference> {
-    let built_in = documents(&read(Path::new(BUILT_IN_WORD)));
+    let built_in = documents(&read_side(Path::new(BUILT_IN_WORD)));
     let [old, new] = [old, new].map(|files| with_built_in(documents(files), &built_in));
     let mut found = Vec::new();
     let mut pairs: Vec<(&Document, &Document)> = Vec::new();

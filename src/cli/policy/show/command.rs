@@ -68,7 +68,7 @@ pub(crate) fn run(args: &PolicyShowArgs, io: &mut Io<'_>) -> anyhow::Result<Outc
     };
     let live = LiveArguments { cluster: args.cluster.clone(), ..LiveArguments::default() };
     let inputs = Inputs { paths: args.pod.clone(), namespace: args.namespace.clone(), links: args.links };
-    let LoadedInput { texts, namespace, live, .. } = live::read(&live, &inputs, request, io)?;
+    let LoadedInput { texts, namespace, live, .. } = live::read_input(&live, &inputs, request, io)?;
     let namespace = namespace.as_str();
     let files: Vec<ManifestFile<'_>> = texts.sources.iter().map(ManifestFile::new).collect();
     let sources = args.sources.load(&files, &selection, live)?;

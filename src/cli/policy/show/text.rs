@@ -4,7 +4,7 @@ use std::io;
 use std::io::Write;
 
 use mullion_engine::model::foreign_text::visible;
-use mullion_policy::{EffectiveEntry, EffectiveSetting};
+use mullion_policy::EffectiveSetting;
 
 use crate::cli::policy::show::effective_policy::{EffectivePolicy, place};
 use crate::cli::policy::show::yaml::{flow, item_of};
@@ -60,11 +60,10 @@ fn table(settings: &[EffectiveSetting], out: &mut dyn Write) -> io::Result<()> {
         match &setting.entries {
             Some(entries) if !entries.is_empty() => {
                 rows.push([key, String::new(), String::new()]);
-                let row = |entry: &EffectiveEntry| {
+                rows.extend(entries.iter().map(|entry| {
                     let value = flow(&entry.value, item);
                     [String::new(), format!("- {value}"), place(Some(&entry.origin))]
-                };
-                rows.extend(entries.iter().map(row));
+                }));
             }
             _ => match setting.value.as_array() {
                 Some(items) if !items.is_empty() => {

@@ -85,7 +85,7 @@ pub fn run(args: &PolicyTestArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     }
     let mut files = Vec::new();
     for source in &texts.sources {
-        match TestFile::read(&source.name, &source.text) {
+        match TestFile::parse(&source.name, &source.text) {
             Ok(file) => files.push(file),
             Err(problems) => {
                 results.push(FileResult { file: source.name.clone(), problems, ..FileResult::default() });

@@ -21,7 +21,7 @@ use crate::cli::policy::test::compare::compare;
 use crate::cli::policy::test::lines;
 use crate::cli::policy::test::results::CaseResult;
 use crate::cli::policy::test::review::review_object;
-use crate::cli::policy_files;
+use crate::cli::policy_files::read_policy_files;
 
 /// A test with its policies and its snapshot.
 pub(crate) struct LoadedTest<'f> {
@@ -34,7 +34,7 @@ pub(crate) struct LoadedTest<'f> {
 pub(crate) fn ready<'f>(file: &'f TestFile, test: &'f PolicyTest) -> Result<LoadedTest<'f>, Vec<Problem>> {
     let loader = Loader { file, test };
     let policies = loader.policies();
-    let snapshot = loader.snapshot().map_err(|problem| vec![*problem]);
+    let snapshot = loader.load_snapshot().map_err(|problem| vec![*problem]);
     match (policies, snapshot) {
         (Ok(policies), Ok(snapshot)) => Ok(LoadedTest { loader, policies, snapshot }),
         (policies, snapshot) => Err([policies.err(), snapshot.err()].into_iter().flatten().flatten().collect()),
@@ -49,7 +49,7 @@ struct Loader<'f> {
 impl Loader<'_> {
     fn policies(&self) -> Result<PolicySet, Vec<Problem>> {
         let Some(named) = &self.test.spec.policies else {
-            let beside = policy_files::read(&[self.path("")]);
+            let beside = read_policy_files(&[self.path("")]);
             if beside.texts.is_empty() {
                 let message = "there is no policy file next to this one".to_owned();
                 let hint = "name files or directories under `policies`";
@@ -63,7 +63,7 @@ impl Loader<'_> {
             let pointer = format!("/policies/{at}");
             return Err(vec![self.file.problem(self.test, &pointer, message, "paths are relative to this file")]);
         }
-        self.load_policies(&policy_files::read(&paths))
+        self.load_policies(&read_policy_files(&paths))
     }
 
     /// The set at the date of the test.
@@ -72,7 +72,7 @@ impl Loader<'_> {
         Ok(PolicySet::load(files)?.at(now))
     }
 
-    fn snapshot(&self) -> Result<ClusterSnapshot, Box<Problem>> {
+    fn load_snapshot(&self) -> Result<ClusterSnapshot, Box<Problem>> {
         let spec = match &self.test.spec.snapshot {
             None => return dump::from_text("built-in snapshot", include_bytes!("snapshot.yaml")),
             Some(ShortForm::Short(file)) => &SnapshotSpec { file: Some(file.clone()), ..SnapshotSpec::default() },

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use mullion_engine::model::MinorVersion;
 use mullion_engine::model::Os;
 use mullion_engine::model::names::RUNTIME_CLASS_PREFIX;
 use mullion_engine::model::text::{counted, list, shorten};
@@ -12,7 +13,6 @@ use crate::cli::verify::facts::{ClusterFacts, Read};
 use crate::cli::verify::fleet::Fleet;
 use crate::cli::verify::table::Right;
 use crate::controller::CONFIGURATION;
-use crate::minor_release::MinorRelease;
 use crate::report::verify::FleetGroup;
 
 /// The first minor release of Kubernetes with which Mullion works: docs/reference/support.md.
@@ -26,9 +26,9 @@ pub(in crate::cli::verify) fn kubernetes_version(version: &Read<String>) -> Chec
         Ok(version) => version,
         Err(why) => return CheckOutcome::skipped(format!("version not known: {why}")),
     };
-    match MinorRelease::of(version) {
+    match MinorVersion::of(version) {
         None => CheckOutcome::skipped(format!("version {version:?} cannot be compared")),
-        release if release < MinorRelease::of(FIRST_RELEASE) => {
+        release if release < MinorVersion::of(FIRST_RELEASE) => {
             CheckOutcome::failed(format!("Kubernetes {version}, and Mullion needs {FIRST_RELEASE}"))
         }
         Some(_) => CheckOutcome::ok(format!("Kubernetes {version}")),

@@ -2,11 +2,13 @@
 //!
 //! Only a registry knows whether an image exists. [`Confidence`] is how much the tables know about it.
 
+use jiff::civil::Date;
+
 use crate::detect::image_names::name::from_name;
 use crate::detect::image_names::repository::{self, RepositoryOs};
 use crate::detect::image_names::tag::{SHORT_YEARS, WINDOWS_WORDS, look_up, strip_word};
 use crate::model::image::{ImageOs, ImageRef};
-use crate::model::published_images::{Date, PublishedImages, PublishedTags, RowMatch, SharedTag, SupportEnd};
+use crate::model::published_images::{PublishedImages, PublishedTags, RowMatch, SharedTag, SupportEnd};
 use crate::model::windows::{Build, LTSC_NAMES, VERSIONS, YEAR_LIKE, YEARS};
 
 /// How an image reference changes for another Windows build.
@@ -37,7 +39,7 @@ pub struct ProposedImage<'t> {
     /// The other version of the product in it, if that changes.
     pub product: Option<ProductChange<'t>>,
     /// Since when its own tag gets no updates.
-    pub frozen_since: Option<&'t Date>,
+    pub frozen_since: Option<Date>,
     /// The end of the support of its product.
     pub support_end: Option<&'t SupportEnd>,
     /// What else changes, and what to check: clauses.
@@ -111,10 +113,10 @@ pub(crate) fn pin<'t>(tables: &'t PublishedImages, image: &ImageRef<'_>, build: 
 
 /// Since when the tag gets no updates in the registry of its publisher. `None` for a digest, and for tags that still
 /// get updates.
-pub fn frozen_since<'t>(tables: &'t PublishedImages, image: &ImageRef<'_>) -> Option<&'t Date> {
+pub fn frozen_since(tables: &PublishedImages, image: &ImageRef<'_>) -> Option<Date> {
     let row = tables.find(image).filter(|_| image.digest().is_none())?.row;
     let registry = image.normalized_registry();
-    row.frozen_since.as_ref().filter(|_| row.registries.iter().any(|publisher| *publisher == registry))
+    row.frozen_since.filter(|_| row.registries.iter().any(|publisher| *publisher == registry))
 }
 
 /// The row of a tag that names no release, and whose releases change over time. `None` for a digest, which never
@@ -164,7 +166,7 @@ fn published<'t>(
     };
     // The result is not a tag if a captured part and the rest are together too long.
     let new_row = tables.find(&ImageRef::parse(&written).ok()?).map(|new| new.row);
-    let frozen_since = new_row.and_then(|row| row.frozen_since.as_ref());
+    let frozen_since = new_row.and_then(|row| row.frozen_since);
     let support_end = new_row.and_then(|row| row.support_end.as_ref());
     // Notes of a row with a successor are about the successor.
     let notes: &[String] = if row.successor.is_some() && successor.is_none() { &[] } else { &row.notes };

@@ -47,8 +47,7 @@ pub(crate) fn contradiction<'n>(namespace: Option<&'n Namespace>, key: &str, val
         let other = selector.get(key).filter(|other| *other != value)?;
         Some(Contradiction::Requires(annotation, selector, other))
     });
-    let unknown = || unusable_selector(namespace).map(|(annotation, why)| Contradiction::Unknown(annotation, why));
-    required.or_else(unknown)
+    required.or_else(|| unusable_selector(namespace).map(|(annotation, why)| Contradiction::Unknown(annotation, why)))
 }
 
 // === tolerations ===

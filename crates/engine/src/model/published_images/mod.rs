@@ -3,12 +3,10 @@
 //! The tables are data: [`PublishedImages::shipped`] reads `published_images.json`, each row of which has its source and
 //! the date of that source. Rows are ordered, and the first one that matches an image counts.
 
-mod date;
 mod repository_pattern;
 mod table;
 mod tag_template;
 
-pub use date::Date;
 pub use repository_pattern::RepositoryPattern;
 pub(crate) use table::RowMatch;
 pub use table::{PublishedImages, PublishedTags, SharedTag, Successor, SupportEnd};

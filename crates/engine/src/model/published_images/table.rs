@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use jiff::civil::Date;
 use serde::Deserialize;
 
 use crate::model::image::ImageRef;
-use crate::model::published_images::date::Date;
 use crate::model::published_images::repository_pattern::RepositoryPattern;
 use crate::model::published_images::tag_template::{TagCaptures, TagPattern, TagTemplate};
 use crate::model::windows::Build;

@@ -10,8 +10,8 @@ pub(crate) use node_constraints::{
     is_build_exclusion, is_build_presence, is_empty_term, labels_hold, requires_known_build, selector_os,
 };
 pub use node_constraints::{SETS, names_deciding_label, requirement_holds};
-pub(crate) use node_fit::{Expression, Term};
-pub use node_fit::{SchedulingConstraints, TolerationTerm};
+pub(crate) use node_fit::Term;
+pub use node_fit::{Expression, SchedulingConstraints, TolerationTerm};
 pub use pod_requests::{PodRequests, pod_requests};
 pub(crate) use tolerations::{includes, tolerated, toleration_value};
 pub use tolerations::{marks, toleration_of, toleration_word};

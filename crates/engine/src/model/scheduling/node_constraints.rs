@@ -169,15 +169,15 @@ impl<'a> NodeConstraints<'a> {
         let alternatives = pod.items(REQUIRED_TERMS).iter().any(requires_known_build);
         let is_term = |term: &Value| !alternatives || requires_known_build(term);
         let own = |required: &Value| is_build_exclusion(required) || alternatives && is_build_presence(required);
-        Self::read(pod, more, is_term, |required| !own(required))
+        Self::of_terms(pod, more, is_term, |required| !own(required))
     }
 
     /// Reads nodeSelector and required node affinity, including the builds that the affinity excludes.
     pub(crate) fn with_excluded_builds(pod: &Pod<'a>) -> Self {
-        Self::read(pod, std::iter::empty(), |_| true, |_| true)
+        Self::of_terms(pod, std::iter::empty(), |_| true, |_| true)
     }
 
-    fn read(
+    fn of_terms(
         pod: &Pod<'a>,
         more: impl Iterator<Item = (&'a str, &'a str)>,
         is_term: impl Fn(&Value) -> bool,

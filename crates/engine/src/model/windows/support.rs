@@ -1,27 +1,27 @@
 //! Support dates: until when a release gets security updates.
 
+use jiff::civil::{Date, date};
+
 use crate::model::windows::build::Build;
 
 /// When the dates of [`SUPPORT`] were last compared with their sources. Only support that ended by then counts as
 /// ended: the engine has no clock, and the same version of Mullion must return the same result for the same pod, in CI
 /// next year as in the cluster today.
-pub(crate) const CHECKED: &str = "2026-11-20";
+pub(crate) const CHECKED: Date = date(2026, 11, 20);
 
-/// One server release, with dates as `YYYY-MM-DD`.
+/// One server release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Support {
     /// Its build.
     pub build: Build,
     /// Its usual name: `20H2`, `ltsc2019`.
     pub name: &'static str,
-    /// The last day of mainstream support.
-    pub mainstream: &'static str,
     /// The last day of security updates without extra payment: the end of extended support if the release has it.
-    pub end: &'static str,
+    pub end: Date,
 }
 
-const fn support(build: u32, name: &'static str, mainstream: &'static str, end: &'static str) -> Support {
-    Support { build: Build::new(build), name, mainstream, end }
+const fn support(build: u32, name: &'static str, end: Date) -> Support {
+    Support { build: Build::new(build), name, end }
 }
 
 /// By build. Microsoft's own dates for base images: MicrosoftDocs/Virtualization-Documentation
@@ -32,18 +32,18 @@ const fn support(build: u32, name: &'static str, mainstream: &'static str, end: 
 /// The dates of clouds are not included, because they only concern which nodes a cloud still offers. They are on the
 /// rule's page.
 pub(crate) static SUPPORT: &[Support] = &[
-    support(14393, "ltsc2016", "2022-01-11", "2027-01-11"),
-    support(16299, "1709", "2019-04-09", "2019-04-09"),
-    support(17134, "1803", "2019-11-12", "2019-11-12"),
+    support(14393, "ltsc2016", date(2027, 1, 11)),
+    support(16299, "1709", date(2019, 4, 9)),
+    support(17134, "1803", date(2019, 11, 12)),
     // 1809 of the Semi-Annual Channel ended on 2020-11-10; its images are those of 2019, which are still built.
-    support(17763, "ltsc2019", "2024-01-09", "2029-01-09"),
-    support(18362, "1903", "2020-12-08", "2020-12-08"),
-    support(18363, "1909", "2021-05-11", "2021-05-11"),
-    support(19041, "2004", "2021-12-14", "2021-12-14"),
-    support(19042, "20H2", "2022-08-09", "2022-08-09"),
-    support(20348, "ltsc2022", "2026-10-13", "2031-10-14"),
-    support(25398, "23h2", "2026-05-12", "2026-05-12"),
-    support(26100, "ltsc2025", "2029-10-09", "2034-10-10"),
+    support(17763, "ltsc2019", date(2029, 1, 9)),
+    support(18362, "1903", date(2020, 12, 8)),
+    support(18363, "1909", date(2021, 5, 11)),
+    support(19041, "2004", date(2021, 12, 14)),
+    support(19042, "20H2", date(2022, 8, 9)),
+    support(20348, "ltsc2022", date(2031, 10, 14)),
+    support(25398, "23h2", date(2026, 5, 12)),
+    support(26100, "ltsc2025", date(2034, 10, 10)),
 ];
 
 /// The support dates of a release; `None` for builds of Windows 10 and 11 alone, and for unknown builds.
@@ -59,24 +59,12 @@ pub(crate) fn out_of_support(build: Build) -> Option<&'static Support> {
 #[cfg(test)]
 mod tests {
 
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
     use crate::model::windows::release::server_releases;
-
-    fn is_date(text: &str) -> bool {
-        let parts: Vec<u32> = text.split('-').map(|part| part.parse().unwrap()).collect();
-        matches!(parts.as_slice(), [2016..=2099, 1..=12, 1..=31]) && text.len() == 10
-    }
 
     #[test]
     fn every_server_release_has_dates() {
         assert!(SUPPORT.is_sorted_by(|a, b| a.build < b.build));
-        for support in SUPPORT {
-            assert!([support.mainstream, support.end].into_iter().all(is_date), "{support:?}");
-            assert!(support.mainstream <= support.end, "{support:?}");
-        }
-        assert!(is_date(CHECKED));
         let dated: Vec<Build> = SUPPORT.iter().map(|support| support.build).collect();
         assert_eq!(server_releases().map(|release| release.build).collect::<Vec<_>>(), dated);
     }

@@ -16,7 +16,7 @@ const FIELDS: &str = include_str!("fields.txt");
 const VALUES: &str = include_str!("values.txt");
 
 /// The table. Its 686 short lines are read within a millisecond, and only when needed: never in a server.
-pub(crate) static TABLE: LazyLock<FieldTable> = LazyLock::new(|| FieldTable::read(FIELDS, VALUES));
+pub(crate) static TABLE: LazyLock<FieldTable> = LazyLock::new(|| FieldTable::parse(FIELDS, VALUES));
 
 /// The type of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl FieldType {
     fn restrict(&mut self, words: &'static str) {
         match self {
             Self::List(inner) | Self::Map(inner) => inner.restrict(words),
-            Self::Text => *self = Self::Words(words.split(' ').map(Word::read).collect()),
+            Self::Text => *self = Self::Words(words.split(' ').map(Word::parse).collect()),
             _ => {}
         }
     }
@@ -67,7 +67,7 @@ pub(crate) struct Word {
 }
 
 impl Word {
-    fn read(text: &'static str) -> Self {
+    fn parse(text: &'static str) -> Self {
         match text.split_once('@') {
             Some((text, since)) => Self { text, since: MinorVersion::of(since) },
             None => Self { text, since: None },
@@ -118,7 +118,7 @@ impl FieldTable {
     }
 
     /// Malformed lines are skipped, because the file is part of the program, and a test reads every line of it.
-    fn read(text: &'static str, values: &'static str) -> Self {
+    fn parse(text: &'static str, values: &'static str) -> Self {
         let mut table = Self { kubernetes: "", types: Vec::new(), by_name: BTreeMap::new() };
         let lines = || text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '));
         let fields = || lines().filter_map(|(field, shape)| Some((field.split_once('.')?, shape)));

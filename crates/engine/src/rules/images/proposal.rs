@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use jiff::civil::Date;
+
 use crate::detect::image_names::{Confidence, ProposedImage, Retag, retag};
 use crate::model::cluster::Nodes;
 use crate::model::image::ImageRef;
-use crate::model::published_images::{Date, PublishedImages};
+use crate::model::published_images::PublishedImages;
 use crate::model::windows::{Build, STABLE_ABI_FROM};
 use crate::place::{WorkloadContext, runs_on};
 
@@ -15,7 +17,7 @@ pub(crate) struct ImageProposal {
     pub build: Build,
     pub change: ImageChange,
     /// Since when the current tag gets no updates.
-    frozen_since: Option<&'static Date>,
+    frozen_since: Option<Date>,
 }
 
 pub(crate) enum ImageChange {
@@ -29,7 +31,7 @@ impl ImageProposal {
     pub(crate) fn find(image: &str, builds: impl IntoIterator<Item = Build>) -> Option<Self> {
         let image = ImageRef::parse(image).ok()?;
         let tables = PublishedImages::shipped();
-        let frozen_since = tables.find(&image).and_then(|found| found.row.frozen_since.as_ref());
+        let frozen_since = tables.find(&image).and_then(|found| found.row.frozen_since);
         builds.into_iter().find_map(|build| {
             let change = match retag(tables, &image, build) {
                 Retag::Another(proposed) => ImageChange::Tag(proposed),

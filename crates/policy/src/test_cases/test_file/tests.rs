@@ -9,7 +9,7 @@ const HEAD: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PolicyTest\n";
 const POD: &str = "object: {kind: Pod}";
 
 fn problems(text: &str) -> Vec<String> {
-    TestFile::read("a.test.yaml", text).err().unwrap_or_default().iter().map(ToString::to_string).collect()
+    TestFile::parse("a.test.yaml", text).err().unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
 /// Keys of a document start at line 3, keys of the only case at line 4.
@@ -106,7 +106,7 @@ fn lines_are_those_of_the_keys() {
         expecting("{os: linux}"),
         expecting("\n    os: linux\n    nodes: []").replace("name: A", "name: B")
     );
-    let file = TestFile::read("a.test.yaml", &text).unwrap();
+    let file = TestFile::parse("a.test.yaml", &text).unwrap();
     let lines = |test: &PolicyTest, pointers: &[&str]| -> Vec<usize> {
         pointers.iter().map(|pointer| file.line(test, pointer)).collect()
     };

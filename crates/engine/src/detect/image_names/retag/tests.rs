@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+use jiff::civil::date;
 use proptest::prelude::*;
 
 use super::*;
@@ -136,7 +137,7 @@ fn net_framework_changes_its_version() {
 
 fn frozen(image: &str) -> Option<String> {
     let found = PublishedImages::shipped().find(&ImageRef::parse(image).unwrap())?;
-    found.row.frozen_since.as_ref().map(ToString::to_string)
+    found.row.frozen_since.map(|since| since.to_string())
 }
 
 #[test]
@@ -231,7 +232,7 @@ fn powershell_continues_in_the_sdk_of_net() {
         ("mcr.microsoft.com/powershell:latest", ["no tag", nano_2022, nano_2025]),
     ]);
     let old = proposed("mcr.microsoft.com/powershell:lts-nanoserver-1809", 20348);
-    assert_eq!(old.frozen_since.map(ToString::to_string).as_deref(), Some("2025-03-26"));
+    assert_eq!(old.frozen_since, Some(date(2025, 3, 26)));
     assert!(old.notes.is_empty(), "{:?}", old.notes);
     let new = proposed("mcr.microsoft.com/powershell:lts-nanoserver-1809", 26100);
     assert_eq!(new.frozen_since, None);
@@ -488,7 +489,7 @@ fn unknown_keys_and_malformed_values_are_errors() {
     let cases = [
         (r#""repositories""#, r#""repository""#, "unknown field `repository`"),
         (r#""a/b""#, r#""a/b:1""#, "is not a repository"),
-        (r#""2026-01-01""#, r#""1.1.2026""#, "write YYYY-MM-DD"),
+        (r#""2026-01-01""#, r#""1.1.2026""#, "failed to parse four digit integer as year"),
         (r#""source""#, r#""tags": ["{vers}"], "source""#, "the placeholders are"),
         (r#""source""#, r#""published": {"ltsc2022": "a"}, "source""#, "is not a Windows build"),
         (r#""source""#, r#""shared": {"builds": []}, "source""#, "missing field `moved`"),
