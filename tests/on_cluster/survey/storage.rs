@@ -31,15 +31,15 @@ const DUMPED: [&str; 12] = [
     "csidrivers",
 ];
 
-fn of_cluster(kind: &str, name: &str, members: Value) -> Value {
+fn of_cluster(kind: &str, name: &str, members: &Value) -> Value {
     let mut object = json!({"apiVersion": "storage.k8s.io/v1", "kind": kind, "metadata": {"name": name}});
-    json_patch::merge(&mut object, &members);
+    json_patch::merge(&mut object, members);
     object
 }
 
-fn claim_spec(members: Value) -> Value {
+fn claim_spec(members: &Value) -> Value {
     let mut spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
-    json_patch::merge(&mut spec, &members);
+    json_patch::merge(&mut spec, members);
     spec
 }
 
@@ -48,10 +48,10 @@ fn drivers() -> Vec<Value> {
     let of_node = |name: &str, drivers: &[&str]| {
         let drivers: Vec<Value> =
             drivers.iter().map(|driver| json!({"name": driver, "nodeID": name, "topologyKeys": []})).collect();
-        of_cluster("CSINode", name, json!({"spec": {"drivers": drivers}}))
+        of_cluster("CSINode", name, &json!({"spec": {"drivers": drivers}}))
     };
     let is_default = json!({"metadata": {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}});
-    let mut disk = of_cluster("StorageClass", "disk", json!({"provisioner": DISK}));
+    let mut disk = of_cluster("StorageClass", "disk", &json!({"provisioner": DISK}));
     json_patch::merge(&mut disk, &is_default);
     let volume = json!({
         "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "old-disk"},
@@ -60,15 +60,15 @@ fn drivers() -> Vec<Value> {
     });
     let claim = json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"namespace": NAMESPACE, "name": "data-bound-0"},
-        "spec": claim_spec(json!({"storageClassName": "file", "volumeName": "old-disk"})),
+        "spec": claim_spec(&json!({"storageClassName": "file", "volumeName": "old-disk"})),
     });
     vec![
         of_node("lin", &[DISK, FILE]),
         of_node("win", &[FILE]),
-        of_cluster("CSIDriver", DISK, json!({"spec": {"attachRequired": false}})),
-        of_cluster("CSIDriver", FILE, json!({"spec": {"attachRequired": false}})),
+        of_cluster("CSIDriver", DISK, &json!({"spec": {"attachRequired": false}})),
+        of_cluster("CSIDriver", FILE, &json!({"spec": {"attachRequired": false}})),
         disk,
-        of_cluster("StorageClass", "file", json!({"provisioner": FILE})),
+        of_cluster("StorageClass", "file", &json!({"provisioner": FILE})),
         volume,
         claim,
     ]
@@ -79,13 +79,13 @@ fn drivers() -> Vec<Value> {
 fn workloads() -> Vec<Value> {
     let spec = || pod(IMAGE, &json!({"kubernetes.io/os": "windows"}), &json!([]));
     let stateful_set = |name: &str, replicas: usize, class: Value| {
-        let templates = json!([{"metadata": {"name": "data"}, "spec": claim_spec(class)}]);
+        let templates = json!([{"metadata": {"name": "data"}, "spec": claim_spec(&class)}]);
         let more = json!({"replicas": replicas, "serviceName": name, "volumeClaimTemplates": templates});
         workload("StatefulSet", NAMESPACE, name, &spec(), &more)
     };
     let mut scratch = spec();
     scratch["volumes"] =
-        json!([{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim_spec(json!({}))}}}]);
+        json!([{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim_spec(&json!({}))}}}]);
     let file = || json!({"storageClassName": "file"});
     vec![
         stateful_set("no-pods", 0, json!({})),
