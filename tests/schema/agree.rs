@@ -23,7 +23,7 @@ const BEYOND_A_SCHEMA: [(&str, &str); 9] = [
     ("the part before the `/` is not a domain name", "a domain of more than 253 characters"),
     ("takes a whole number", "a number beyond 64 bits"),
     ("is not a valid taint key", "a domain of more than 253 characters"),
-    ("the month has no such day", "lengths of months"),
+    ("there is no such day", "lengths of months"),
 ];
 
 static POLICIES: LazyLock<Validator> = LazyLock::new(|| validator(&render_policy_schema()));
