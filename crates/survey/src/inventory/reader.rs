@@ -52,7 +52,8 @@ pub struct ReadInput {
     pub problems: Vec<String>,
 }
 
-/// Builds an [`Inventory`]: for each input [`begin`](Self::begin), [`add`](Self::add) for each object, [`end`](Self::end).
+/// Builds an [`Inventory`]: for each input [`begin_input`](Self::begin_input), [`add`](Self::add) for each object,
+/// [`end_input`](Self::end_input).
 #[derive(Debug)]
 pub struct InventoryReader {
     inventory: Inventory,
