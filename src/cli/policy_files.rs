@@ -71,7 +71,7 @@ pub(crate) fn read_policy_files(paths: &[PathBuf]) -> PolicyFiles {
     unpack(directory::read_policy_files(paths))
 }
 
-/// Like [`read`], with `-` for standard input.
+/// Like [`read_policy_files`], with `-` for standard input.
 pub(crate) fn read_with_stdin(command: &str, paths: &[PathBuf], stdin: &mut dyn Read) -> anyhow::Result<PolicyFiles> {
     check_stdin_once(command, paths)?;
     let (dashes, others): (Vec<PathBuf>, Vec<PathBuf>) = paths.iter().cloned().partition(|path| is_stdin(path));
