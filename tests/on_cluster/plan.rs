@@ -552,6 +552,8 @@ impl Move<'_> {
     async fn restart_everything(&self) -> Result<()> {
         let later: BTreeSet<&ObjectRef> =
             self.moving().map(|one| &one.object).filter(|object| is_replaced(object)).collect();
+        // During a rollout there are more pods than before and after it.
+        self.wait_until_pods_run().await?;
         let before = self.pods().await?;
         let restarted = before.iter().filter(|(owner, _)| later.contains(owner));
         try_join_all(restarted.map(async |(_, pod)| {

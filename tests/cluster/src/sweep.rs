@@ -11,11 +11,12 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ReplicationController, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, PersistentVolume, Pod, ReplicationController, Secret};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, StorageClass};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource, ResourceExt as _};
@@ -71,6 +72,10 @@ impl ControlPlane {
             }
         }
         all::<Node>(client).await?;
+        all::<PersistentVolume>(client).await?;
+        all::<StorageClass>(client).await?;
+        all::<CSIDriver>(client).await?;
+        all::<CSINode>(client).await?;
         // Including pods that a controller created meanwhile from its cache.
         let node = NodeSpec::windows("dry-run", "10.0.20348.2655").build()?;
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
@@ -81,6 +86,7 @@ impl ControlPlane {
             none::<Pod>(client).await?;
             none::<DaemonSet>(client).await?;
             none::<Node>(client).await?;
+            none::<PersistentVolume>(client).await?;
             // Mullion's controller creates its classes again until its process has ended.
             all::<RuntimeClass>(client).await?;
             none::<RuntimeClass>(client).await?;

@@ -925,7 +925,7 @@ fn only_exemptions_may_have_an_end() {
         }
     }
     let found = problems(&pod("a", "until: 2027-02-30"));
-    assert!(found.len() == 1 && found[0].contains("the month has no such day"), "{found:?}");
+    assert!(found.len() == 1 && found[0].contains("there is no such day"), "{found:?}");
     let found = problems(&pod("a", "until: 2027"));
     assert!(found.len() == 1 && found[0].contains("`spec.until` takes a date such as 2027-03-31"), "{found:?}");
 }
