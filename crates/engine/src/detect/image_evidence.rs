@@ -3,16 +3,16 @@
 use crate::detect::input::DetectionInput;
 use crate::model::{Evidence, EvidenceOs, OsDecision, agree_or};
 
-/// The evidence of each container's image.
+/// The evidence of each container's image, and that of image volumes if no container's image has an operating system.
 pub(crate) fn image_evidence(input: &DetectionInput<'_>) -> Vec<Evidence> {
-    input.images.iter().filter_map(|image| image.evidence(&input.pod)).collect()
-}
-
-pub(crate) fn decide_by_images(input: &DetectionInput<'_>) -> Option<OsDecision> {
-    let mut evidence = image_evidence(input);
-    // The containers decide. If they do not, an image volume for Windows does.
+    let mut evidence: Vec<Evidence> = input.images.iter().filter_map(|image| image.evidence(&input.pod)).collect();
     if !evidence.iter().any(|evidence| matches!(evidence.os, EvidenceOs::Os(_))) {
         evidence.splice(..0, input.volume_images.iter().filter_map(|image| image.evidence(&input.pod)));
     }
+    evidence
+}
+
+pub(crate) fn decide_by_images(input: &DetectionInput<'_>) -> Option<OsDecision> {
+    let evidence = image_evidence(input);
     agree_or(evidence, |evidence| OsDecision::undecided(evidence, false))
 }
