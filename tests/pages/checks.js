@@ -187,9 +187,9 @@ function planFilters() {
   const found = [];
   const expect = (what, is, should) => { if (is !== should) found.push(`${what}: ${is}, not ${should}`); };
   const status = tools("worklist-table").querySelector("[role=status]").textContent;
-  expect("all containers", status, "14 of 14 containers");
+  expect("all images", status, "15 of 15 images");
   expect("one word", filter("worklist-table", "BILLING"), 3);
-  expect("all again", filter("worklist-table", ""), 14);
+  expect("all again", filter("worklist-table", ""), 15);
   const selects = all("select", tools("worklist-table"));
   const names = selects.map((select) => select.options[0].text);
   expect("choices", names.join(), "Namespace: all,Owner: all,Step: all,Verdict: all,Order: as written");

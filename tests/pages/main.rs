@@ -291,8 +291,8 @@ fn the_largest_plan_sorts_and_filters() {
     tab.open(&address);
     tab.assert("overflow()");
     tab.assert("column('worklist-table', 1, null, 'ascending', true)");
-    // It has two containers.
-    assert_eq!(tab.evaluate(&check("filter('worklist-table', 'workload-00048')")), 2);
+    // It has two containers and an image volume.
+    assert_eq!(tab.evaluate(&check("filter('worklist-table', 'workload-00048')")), 3);
     tab.assert_quiet(&address);
 }
 
