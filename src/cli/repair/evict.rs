@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kube::api::Preconditions;
 use kube::{Client, Error};
+use mullion_engine::model::text::full_name;
 use mullion_survey::repair::{RepairAction, StuckPod, check_again, read_again};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -183,7 +184,7 @@ impl Evictions<'_> {
                     SuccessorState::Late(_) => "late",
                     SuccessorState::Failed(_) => "failed",
                 };
-                let of = format!("{}/{}", pod.namespace, pod.name);
+                let of = full_name(&pod.namespace, &pod.name);
                 write_line(io.stdout, &json!({"type": "successor", "of": of, "state": word, "text": state.to_string()}))
             }
         }

@@ -45,7 +45,7 @@ pub(crate) fn leave_behind(moves: &mut [WorkloadMove], scope: &MoveScope) {
         match found.and_then(|found| moves.get(found.at)).map(|other| other.report.object.clone()) {
             Some(other) => {
                 if let Some(one) = moves.get_mut(at) {
-                    stay(one, &format!("DaemonSet {}/{}", other.namespace, other.name));
+                    stay(one, &format!("DaemonSet {}", other.full_name()));
                 }
             }
             None if is_there(one, scope) || (one.moves && report.verdict == Verdict::RunsAsIs) => {

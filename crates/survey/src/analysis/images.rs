@@ -4,6 +4,7 @@
 //! of the host, because an older host runs nothing else, and 20348 runs nothing older. A newer host runs some entry
 //! from 20348 on. The image may have entries for other builds too: an index has several, so no build is excluded.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -172,7 +173,10 @@ pub(crate) fn image_of_message<'p>(
     use MessageClass as C;
     let shape = &pod.shape;
     let named = translation.image.as_deref();
-    let is_named = |image: &Arc<str>| named.is_some_and(|named| is_same_image(image, named));
+    let normalized_name = LazyCell::new(|| named.and_then(normalized));
+    let is_named = |image: &Arc<str>| {
+        named == Some(&**image) || normalized_name.is_some() && normalized(image) == *normalized_name
+    };
     let is_volume = |volume: &&VolumeShape| is_named(&volume.image);
     let Some(container) = container else {
         // A message names the image with the registry that Docker adds, and a container has another name for a mirror.
@@ -198,10 +202,9 @@ pub(crate) fn image_of_message<'p>(
     shape.volumes_of(container).find(is_volume).map(PodImage::Volume)
 }
 
-/// Whether two references lead to one image: a message has the reference as the container runtime reads it.
-fn is_same_image(one: &str, other: &str) -> bool {
-    let normalized = |text: &str| ImageRef::parse(text).map(|image| image.normalized().to_string());
-    one == other || matches!((normalized(one), normalized(other)), (Ok(one), Ok(other)) if one == other)
+/// A reference as the container runtime reads it, and writes it into messages; `None` for a text that is no reference.
+fn normalized(reference: &str) -> Option<String> {
+    ImageRef::parse(reference).map(|image| image.normalized().to_string()).ok()
 }
 
 /// The hosts of all images under one name: if the tag was moved, the next pull gets only one of them.

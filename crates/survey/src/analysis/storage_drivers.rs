@@ -12,7 +12,7 @@ use crate::analysis::fleet::{Fleet, FleetPool};
 use crate::analysis::node_classes::NodeClasses;
 use crate::analysis::workload_view::WorkloadView;
 use crate::evidence::ListEvidence;
-use crate::inventory::{Inventory, LONGEST_NAME, PodRecord, class_of};
+use crate::inventory::{Inventory, LONGEST_NAME, class_of};
 use crate::report::ObjectRef;
 
 /// The maximum number of drivers of one workload that are compared, and of pools that a finding names.
@@ -178,10 +178,11 @@ impl<'a> TemplateClaims<'_, 'a, '_> {
         let storage = &inventory.storage;
         let class = class_of(template).or(*default_class);
         let of_class = class.and_then(|class| storage.driver_of_class(class)).map(|driver| &**driver);
-        let mut has_pods = false;
-        let is_live = |pod: &&&PodRecord| !pod.ended;
-        for pod in self.view.pods.iter().filter(is_live) {
-            has_pods = true;
+        let mut live = self.view.pods.iter().filter(|pod| !pod.ended).peekable();
+        if live.peek().is_none() {
+            needed.add(of_class, &path, None);
+        }
+        for pod in live {
             let Some(left) = self.left.checked_sub(1) else { return };
             self.left = left;
             let claim = name_for(&pod.name);
@@ -191,9 +192,6 @@ impl<'a> TemplateClaims<'_, 'a, '_> {
             } else if self.knows_claims {
                 needed.add(of_class, &path, None);
             }
-        }
-        if !has_pods {
-            needed.add(of_class, path, None);
         }
     }
 }

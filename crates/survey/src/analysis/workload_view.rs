@@ -100,8 +100,8 @@ pub struct ViewContainer {
     /// The operating system of its image.
     pub os: ImageOs,
     pub(crate) builds: Vec<Build>,
-    /// What its registry reports.
-    platforms: Option<Arc<Platforms>>,
+    /// [`ViewImage::is_index`].
+    is_index: bool,
     /// Where it stands in the pod.
     pub place: ContainerPlace,
 }
@@ -115,7 +115,7 @@ impl ViewContainer {
 
     /// Whether its registry states that a host of that build finds no entry to pull.
     pub(crate) fn has_no_entry_for(&self, host: Build, fleet: &FleetRules<'_>) -> bool {
-        self.platforms.as_ref().is_some_and(|platforms| platforms.index) && self.lacks(host, fleet)
+        self.is_index && self.lacks(host, fleet)
     }
 
     /// Whether builds of the image are known, and a host of that build runs none of them.
@@ -354,10 +354,12 @@ impl<'a> WorkloadView<'a> {
         running: &RunningImages,
         inventory: &Inventory,
     ) -> ViewContainer {
-        let ViewImage { os, builds, known_from, platforms } = self.image(&image, running, inventory);
+        let found = self.image(&image, running, inventory);
+        let is_index = found.is_index();
+        let ViewImage { os, builds, known_from, .. } = found;
         let report =
             ContainerBuilds { name, image, builds: builds.iter().map(ToString::to_string).collect(), known_from };
-        ViewContainer { report, os, builds, platforms, place }
+        ViewContainer { report, os, builds, is_index, place }
     }
 
     /// The facts about an image of its pods.
