@@ -440,7 +440,7 @@ impl Move<'_> {
 
     /// Drains a node and deletes it.
     async fn drain(&self, node: &str) -> Result<()> {
-        let options = ["--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=120s"];
+        let options = ["--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=240s"];
         self.plane.kubectl(&[&["drain", node], &options[..]].concat()).await?;
         self.plane.kubectl(&["delete", "node", node]).await.map(drop)
     }
