@@ -130,7 +130,6 @@ pub fn node(
         return None;
     }
     let info = status.node_info;
-    let kubelet = MinorVersion::of(&info.kubelet_version);
     Some(Node {
         lost_os: false,
         os: facts::os(&labels),
@@ -138,8 +137,8 @@ pub fn node(
         taints: Taint::all_from_json(&spec.taints).map(|taints| parts.taints(taints.into_iter())).into(),
         unschedulable: spec.unschedulable,
         container_runtime: parts.text(&info.container_runtime_version),
-        kubelet,
-        features: status.declared_features.or_else(|| NodeFeatures::of_kubelet(kubelet)),
+        kubelet: MinorVersion::of(&info.kubelet_version),
+        features: status.declared_features,
         name,
         labels: parts.labels(labels),
         uid: None,

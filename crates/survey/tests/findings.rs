@@ -7,7 +7,10 @@
 use std::collections::BTreeSet;
 
 use jiff::civil::{Date, date};
+use mullion_engine::admission::find_nodes;
+use mullion_engine::model::{MinorVersion, ReviewRequest, WorkloadKind, WorkloadObject};
 use mullion_policy::PolicySet;
+use mullion_snapshot::dump;
 use mullion_survey::catalogue::FINDINGS;
 use mullion_survey::inventory::{KINDS, plural_of, read_json};
 use mullion_survey::report::{Source, SurveyFinding, SurveyReport, WaitingPods};
@@ -811,6 +814,52 @@ fn features_of_pools() {
     };
     assert_eq!(features("w"), Some(vec![("A", 1), ("B", 1)]));
     assert_eq!((features("x"), features("y")), (Some(Vec::new()), None));
+}
+
+/// Survey and explain treat a node without `status.declaredFeatures` alike.
+#[test]
+fn a_node_without_declared_features_is_the_same_for_survey_and_explain() {
+    const FEATURE: &str = "RestartAllContainersOnContainerExits";
+    let at = |mut node: Value, kubelet: &str| {
+        node["status"]["nodeInfo"]["kubeletVersion"] = json!(kubelet);
+        node
+    };
+    let windows = || node("w", "10.0.20348.4294");
+    let silent = || at(windows(), "v1.36.3");
+    let linux = |features: &[&str]| declares(at(node("l", ""), "v1.36.3"), features);
+    let (missing, unknown) = ("the node does not declare", "whether the scheduler requires");
+    // Nodes, the code of the finding, and the beginning of what explain prints about the Windows node.
+    for (nodes, code, expected) in [
+        (vec![silent(), linux(&["ExtendWebSocketsToKubelet"])], "SUR114", missing),
+        (vec![silent(), linux(&[FEATURE])], "SUR114", missing),
+        // No node shows that the member is read.
+        (vec![silent(), linux(&[])], "SUR222", unknown),
+        (vec![silent()], "SUR222", unknown),
+        // A node without a version was not read whole.
+        (vec![windows(), linux(&[FEATURE])], "SUR222", unknown),
+        (vec![at(windows(), "v1.34.3")], "SUR114", missing),
+        (vec![declares(silent(), &[])], "SUR114", missing),
+        (vec![declares(silent(), &[FEATURE])], "SUR107", ""),
+    ] {
+        let shown = json!(nodes).to_string();
+        let pod = pending(restarts(), "x");
+        let found = report(&[nodes.clone(), vec![pod.clone()]].concat(), TODAY);
+        let of_pod = found.findings.iter().filter(|finding| finding.object.name == "p");
+        let codes: Vec<&str> = of_pod.map(|finding| finding.code.as_str()).collect();
+        assert_eq!(codes, [code], "{shown}");
+
+        let text = json!({"apiVersion": "v1", "kind": "List", "items": nodes}).to_string();
+        let mut snapshot = dump::from_text("nodes", text.as_bytes()).unwrap();
+        snapshot.api_server = Some(MinorVersion::new(1, 36));
+        let request =
+            ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "shop", object: &pod });
+        let policies = PolicySet::built_in();
+        let found = find_nodes(&request, &snapshot, &policies.resolve(&request, &snapshot)).unwrap();
+        let obstacle = found.left_out.iter().find(|(name, _)| *name == "w");
+        let explained = obstacle.map(|(_, obstacle)| obstacle.to_string()).unwrap_or_default();
+        assert_eq!(explained.is_empty(), expected.is_empty(), "{explained} in {shown}");
+        assert!(explained.starts_with(expected), "{explained} in {shown}");
+    }
 }
 
 /// The comparison of policies with workloads is limited, and what was not compared is not known.

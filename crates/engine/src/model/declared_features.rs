@@ -84,7 +84,7 @@ pub static DECLARED_FEATURES: [DeclaredFeature; 5] = [
 ];
 
 /// The first release whose kubelets declare features, if the gate is on.
-const FIRST_RELEASE: MinorVersion = MinorVersion::new(1, 35);
+pub(crate) const FIRST_DECLARING_KUBELET: MinorVersion = MinorVersion::new(1, 35);
 
 /// The features that a node declares, as far as they affect where pods can be scheduled: those of [`DECLARED_FEATURES`], and
 /// whether it declares any.
@@ -107,12 +107,6 @@ impl NodeFeatures {
             Self::ANY | at.map_or(0, |at| 1 << at)
         };
         Self { declared: names.fold(0, |all, name| all | bit(name)) }
-    }
-
-    /// Those of a node without `status.declaredFeatures`: none, if its kubelet is too old to declare any. A newer kubelet that
-    /// declares nothing and an object that was stored without the member look the same.
-    pub fn of_kubelet(kubelet: Option<MinorVersion>) -> Option<Self> {
-        kubelet.is_some_and(|kubelet| kubelet < FIRST_RELEASE).then_some(Self::NONE)
     }
 
     /// Whether the node declares the feature.
@@ -236,8 +230,5 @@ mod tests {
         }
         let all = NodeFeatures::named(DECLARED_FEATURES.iter().map(|feature| feature.name));
         assert!(DECLARED_FEATURES.iter().all(|feature| all.has(feature)) && all.has_any());
-        let of = |minor| NodeFeatures::of_kubelet(Some(MinorVersion::new(1, minor)));
-        assert_eq!((of(34), of(35), of(37)), (Some(NodeFeatures::NONE), None, None));
-        assert_eq!(NodeFeatures::of_kubelet(None), None);
     }
 }

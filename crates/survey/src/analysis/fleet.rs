@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::Node;
+use mullion_engine::model::declared_features::NodeFeatures;
 use mullion_engine::model::names::OS_LABELS;
 use mullion_engine::model::windows::{Build, release_name};
 
@@ -60,6 +61,8 @@ pub struct FleetNode<'a> {
     pub node: &'a Node,
     /// What only reports read of it.
     pub record: Option<&'a NodeRecord>,
+    /// What the scheduler reads in its declared features; `None` if that is not known.
+    pub(crate) features: Option<NodeFeatures>,
     /// Index into the pools.
     pub pool: usize,
 }
@@ -114,7 +117,7 @@ impl<'a> Fleet<'a> {
             let at = fleet.nodes.len();
             pool.nodes.push(at);
             fleet.by_name.insert(&node.name, at);
-            fleet.nodes.push(FleetNode { node, record, pool: 0 });
+            fleet.nodes.push(FleetNode { node, record, features: nodes.features_of(node), pool: 0 });
             keys.push(key);
         }
         let index: BTreeMap<_, _> = pools.keys().cloned().enumerate().map(|(at, key)| (key, at)).collect();

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::{Node, RuntimeClass, Taint};
-use mullion_engine::model::declared_features::DeclaredFeature;
+use mullion_engine::model::declared_features::{DeclaredFeature, NodeFeatures};
 use mullion_engine::model::scheduling::SchedulingConstraints;
 
 use crate::analysis::fleet::{Fleet, FleetNode};
@@ -35,6 +35,7 @@ pub struct NodeClasses<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodeClass<'a> {
     pub(crate) node: &'a Node,
+    features: Option<NodeFeatures>,
     pub(crate) pool: usize,
     pub(crate) count: usize,
 }
@@ -73,7 +74,7 @@ impl<'a> NodeClasses<'a> {
         for one in &fleet.nodes {
             let values: Vec<Option<&str>> = keys.iter().map(|key| one.node.labels.get(key)).collect();
             let class = NodeClass::of(one);
-            let key = (one.pool, &one.node.taints, one.node.unschedulable, one.node.features, values);
+            let key = (one.pool, &one.node.taints, one.node.unschedulable, one.features, values);
             classes.entry(key).and_modify(|known| known.count += 1).or_insert(class);
             single.push(class);
         }
@@ -143,14 +144,14 @@ impl<'a> NodeClasses<'a> {
             return Some(unmatched(constraints, classes));
         }
         let nodes = fitting.iter().map(|class| class.count).sum();
-        let lacks = |class: &NodeClass<'_>, feature| class.node.features.is_some_and(|features| !features.has(feature));
+        let lacks = |class: &NodeClass<'_>, feature| class.features.is_some_and(|features| !features.has(feature));
         let is_lacked = |feature: &&'static DeclaredFeature| fitting.iter().any(|class| lacks(class, feature));
         let lacked: Vec<_> = needed.iter().copied().filter(is_lacked).collect();
         fitting.retain(|class| !lacked.iter().any(|feature| lacks(class, feature)));
         if fitting.is_empty() {
             return Some(Obstacle::Features(lacked, nodes));
         }
-        let is_unknown = |class: &&NodeClass<'_>| !needed.is_empty() && class.node.features.is_none();
+        let is_unknown = |class: &&NodeClass<'_>| !needed.is_empty() && class.features.is_none();
         let unknown: usize = fitting.iter().copied().filter(is_unknown).map(|class| class.count).sum();
         fitting.retain(|class| !is_unknown(class));
         let mut taints: BTreeMap<Taint, usize> = BTreeMap::new();
@@ -181,7 +182,7 @@ impl<'a> NodeClasses<'a> {
 
 impl<'a> NodeClass<'a> {
     fn of(node: &FleetNode<'a>) -> Self {
-        Self { node: node.node, pool: node.pool, count: 1 }
+        Self { node: node.node, features: node.features, pool: node.pool, count: 1 }
     }
 }
 

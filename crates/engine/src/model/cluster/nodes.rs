@@ -8,7 +8,7 @@ use crate::model::MinorVersion;
 use crate::model::cluster::fact::{Excess, Fact, Unusable, UnusableFact};
 use crate::model::cluster::node_labels::NodeLabels;
 use crate::model::cluster::taint::Taint;
-use crate::model::declared_features::NodeFeatures;
+use crate::model::declared_features::{FIRST_DECLARING_KUBELET, NodeFeatures};
 use crate::model::operating_system::Os;
 use crate::model::windows::{Build, Generation, SINGLE_RULE_UP_TO, floor, generation_for};
 
@@ -71,7 +71,7 @@ pub struct Node {
     pub container_runtime: Arc<str>,
     /// The version in `status.nodeInfo.kubeletVersion`; `None` if it is unknown.
     pub kubelet: Option<MinorVersion>,
-    /// `status.declaredFeatures`; `None` if it is not known what the node declares.
+    /// `status.declaredFeatures`, if the object has it. [`Nodes::features_of`] also tells what its absence means.
     pub features: Option<NodeFeatures>,
     /// `metadata.uid`, if the snapshot is a live one: another node may get the same name later.
     pub uid: Option<Box<str>>,
@@ -184,10 +184,14 @@ impl Nodes {
         self.has_windows
     }
 
-    /// The features that a node declares; `None` if they are not known. If others declare some, a node with the version of its
-    /// kubelet and without the member declares none.
+    /// The features that a node declares; `None` if they are not known.
+    ///
+    /// The scheduler treats a node without `status.declaredFeatures` as one that declares none (`NodeInfo.SetNode` in
+    /// pkg/scheduler/framework/types.go). A file can have lost the member, and so can an API server whose gate is off. Neither is
+    /// so if another node has features, or if the kubelet is too old to declare any.
     pub fn features_of(&self, node: &Node) -> Option<NodeFeatures> {
-        node.features.or_else(|| (self.declare_features && node.kubelet.is_some()).then_some(NodeFeatures::NONE))
+        let declares_none = |kubelet| self.declare_features || kubelet < FIRST_DECLARING_KUBELET;
+        node.features.or_else(|| node.kubelet.is_some_and(declares_none).then_some(NodeFeatures::NONE))
     }
 
     /// The newest version of a kubelet. The API server is not older.
