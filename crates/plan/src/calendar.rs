@@ -15,7 +15,7 @@ use crate::workload_move::WorkloadMove;
 use mullion_engine::model::MinorVersion;
 use mullion_survey::analysis::{Fleet, FleetPool, is_image, next_first};
 use mullion_survey::facts::dates::{Concerns, LifecycleDate};
-use mullion_survey::report::{Deadline, MAX_OBJECTS, ObjectRef};
+use mullion_survey::report::{Deadline, FirstObjects};
 
 /// What is added to a date that is earlier than the day of the report.
 const PASSED: &str = "; the date has passed";
@@ -30,7 +30,7 @@ pub(crate) fn deadlines(one: &WorkloadMove, fleet: &Fleet<'_>, context: PlanCont
         .dates
         .iter()
         .filter(|row| (row.ends || row.deletes) && !row.concerns.is_runtime() && row.concerns.kubelet.is_none());
-    let found = rows.filter_map(|row| Some(of_row(row, concerned(row, one, fleet, context)?)));
+    let found = rows.filter_map(|row| Some(Deadline::of(row, concerned(row, one, fleet, context)?)));
     let products = one.report.images().filter_map(|(of, image)| product_end(of, image, context));
     let mut all: Vec<Deadline> = found.chain(products).collect();
     // The sort is stable: of equal dates, the rows of dates come first, because they name more than those of images.
@@ -48,11 +48,6 @@ pub(crate) fn deadlines(one: &WorkloadMove, fleet: &Fleet<'_>, context: PlanCont
         }
     }
     bound
-}
-
-fn of_row(row: &LifecycleDate, concerns: String) -> Deadline {
-    let LifecycleDate { date, what, source, as_of, .. } = row;
-    Deadline { date: *date, what: what.clone(), concerns, source: source.clone(), as_of: *as_of }
 }
 
 /// What of a workload a row is about, without a full stop: `Pool win19`.
@@ -102,21 +97,17 @@ fn product_end(of: ImageUse, planned: &PlannedContainer, context: PlanContext<'_
 
 /// The dates of all workloads, the next first, then those that passed.
 pub(crate) fn calendar(moves: &[WorkloadMove], today: Date) -> Vec<CalendarEntry> {
-    let mut groups: BTreeMap<(Date, &str), (&Deadline, Vec<&ObjectRef>)> = BTreeMap::new();
+    let mut groups: BTreeMap<(Date, &str), (&Deadline, FirstObjects)> = BTreeMap::new();
     for one in moves {
         for deadline in one.report.deadline.iter().chain(&one.next_deadline) {
             let key = (deadline.date, deadline.what.as_str());
-            groups.entry(key).or_insert_with(|| (deadline, Vec::new())).1.push(&one.report.object);
+            groups.entry(key).or_insert_with(|| (deadline, FirstObjects::default())).1.add(&one.report.object);
         }
     }
-    let entry = |(deadline, objects): (&Deadline, Vec<&ObjectRef>)| {
+    let entry = |(deadline, FirstObjects { objects, all }): (&Deadline, FirstObjects)| {
         let passed = if deadline.date < today { PASSED } else { "" };
-        let concerns = format!("{}{passed}.", counted(objects.len(), "Windows workload"));
-        CalendarEntry {
-            deadline: Deadline { concerns, ..deadline.clone() },
-            all: objects.len(),
-            workloads: objects.into_iter().take(MAX_OBJECTS).cloned().collect(),
-        }
+        let concerns = format!("{}{passed}.", counted(all, "Windows workload"));
+        CalendarEntry { deadline: Deadline { concerns, ..deadline.clone() }, all, workloads: objects }
     };
     let mut entries: Vec<CalendarEntry> = groups.into_values().map(entry).collect();
     entries.sort_by(|a, b| next_first(&a.deadline, &b.deadline, today));
@@ -152,7 +143,7 @@ pub(crate) fn add_kubernetes_dates(
         let pools = if names.len() == 1 { "pool" } else { "pools" };
         let passed = if row.date < context.survey.today { PASSED } else { "" };
         let concerns = format!("The Kubernetes version of {pools} {}{passed}.", list_with(names, "and"));
-        entries.push(CalendarEntry { deadline: of_row(row, concerns), workloads: Vec::new(), all: 0 });
+        entries.push(CalendarEntry { deadline: Deadline::of(row, concerns), workloads: Vec::new(), all: 0 });
     }
     entries.sort_by(|a, b| next_first(&a.deadline, &b.deadline, context.survey.today));
 }

@@ -19,7 +19,7 @@ use crate::workload_move::WorkloadMove;
 use mullion_engine::model::MinorVersion;
 use mullion_survey::analysis::Fleet;
 use mullion_survey::facts::behavior_changes::{BehaviorRow, Moves, Use};
-use mullion_survey::report::{MAX_OBJECTS, ObjectRef};
+use mullion_survey::report::FirstObjects;
 
 /// The rows of the table that concern at least one workload.
 pub(crate) fn changes(
@@ -204,22 +204,18 @@ struct Found {
     uses: BTreeSet<Use>,
     /// Whether one has HostProcess containers, for which changes of an image come with the host.
     host_process: bool,
-    workloads: Vec<ObjectRef>,
-    all: usize,
+    workloads: FirstObjects,
 }
 
 impl Found {
     fn add(&mut self, row: &BehaviorRow, workload: &WorkloadMove) {
         self.uses.extend(row.uses.iter().filter(|one| workload.uses.contains_key(one)));
         self.host_process |= workload.uses.contains_key(&Use::HostProcess);
-        self.all += 1;
-        if self.workloads.len() < MAX_OBJECTS {
-            self.workloads.push(workload.report.object.clone());
-        }
+        self.workloads.add(&workload.report.object);
     }
 
     fn report(self, row: &BehaviorRow) -> Option<BehaviorChange> {
-        if self.all == 0 {
+        if self.workloads.all == 0 {
             return None;
         }
         let because = if !self.uses.is_empty() {
@@ -249,8 +245,8 @@ impl Found {
             },
             documented: row.documented,
             because: format!("they {because}"),
-            workloads: self.workloads,
-            all: self.all,
+            workloads: self.workloads.objects,
+            all: self.workloads.all,
             source: row.source.clone(),
             as_of: row.as_of,
         })

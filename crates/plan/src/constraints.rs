@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::civil::Date;
 use mullion_engine::model::text::upper_first;
 use mullion_engine::model::windows::Build;
 
@@ -97,7 +98,7 @@ pub(crate) fn check(
 /// The versions of a cluster, and what a move needs of them.
 struct Versions<'a> {
     target: Build,
-    today: jiff::civil::Date,
+    today: Date,
     /// Rows of the cluster's provider, and those of every cluster.
     rows: &'a [&'a ConstraintRow],
     control_plane: Option<MinorVersion>,
@@ -135,12 +136,20 @@ struct Comparison {
 
 #[allow(clippy::unnecessary_wraps, reason = "most comparisons have no result for some moves")]
 impl Comparison {
-    fn met(detail: String) -> Option<Self> {
-        Some(Self { state: ConstraintState::Met, detail, action: String::new() })
+    fn met(detail: impl Into<String>) -> Option<Self> {
+        Some(Self { state: ConstraintState::Met, detail: detail.into(), action: String::new() })
     }
 
-    fn new(state: ConstraintState, detail: String, action: String) -> Option<Self> {
-        Some(Self { state, detail, action })
+    fn met_by_step(detail: String, action: String) -> Option<Self> {
+        Some(Self { state: ConstraintState::MetByStep, detail, action })
+    }
+
+    fn not_met(detail: impl Into<String>, action: impl Into<String>) -> Option<Self> {
+        Some(Self { state: ConstraintState::NotMet, detail: detail.into(), action: action.into() })
+    }
+
+    fn notice(detail: impl Into<String>, action: impl Into<String>) -> Option<Self> {
+        Some(Self { state: ConstraintState::Notice, detail: detail.into(), action: action.into() })
     }
 }
 
@@ -153,8 +162,7 @@ impl<'a> Versions<'a> {
         context: PlanContext<'_>,
     ) -> Self {
         let pools = |part: PoolPart| {
-            let pools = fleet.pools.iter().enumerate().filter(move |(at, _)| scope.part(*at) == Some(part));
-            pools.filter_map(|(_, pool)| {
+            scope.pools_of(fleet, part).filter_map(|(_, pool)| {
                 Some(OldPool { name: &pool.name, build: pool.build?, kubelet: kubelets_of(fleet, pool).min() })
             })
         };
@@ -197,8 +205,7 @@ impl<'a> Versions<'a> {
 
     /// Whether the kubelets of new pools have one of these versions.
     fn has_new_kubelets(&self, from: Option<MinorVersion>, until: Option<MinorVersion>) -> bool {
-        self.new_kubelets
-            .is_some_and(|new| from.is_none_or(|from| new >= from) && until.is_none_or(|until| new <= until))
+        self.new_kubelets.is_some_and(|new| is_between(new, from, until))
     }
 
     /// The pools that leave and that a row lets change in place. The first such row counts.
@@ -208,15 +215,13 @@ impl<'a> Versions<'a> {
             if to.is_some_and(|to| to != self.target) {
                 return None;
             }
-            let pools = fleet.pools.iter().enumerate().filter(|(at, pool)| {
-                scope.part(*at) == Some(PoolPart::Leaves)
-                    && pool.build.is_some_and(|build| build < self.target && from.is_none_or(|from| from == build))
+            let pools = scope.pools_of(fleet, PoolPart::Leaves).filter(|(_, pool)| {
+                pool.build.is_some_and(|build| build < self.target && from.is_none_or(|from| from == build))
             });
             let (pools, builds): (BTreeSet<usize>, BTreeSet<Option<Build>>) =
                 pools.map(|(at, pool)| (at, pool.build)).unzip();
             let until = builds.into_iter().flatten().filter_map(|build| self.pool_limits(build).1).min();
-            let others = fleet.pools.iter().enumerate();
-            let others = others.filter(|(at, _)| scope.part(*at) == Some(PoolPart::Leaves) && !pools.contains(at));
+            let others = scope.pools_of(fleet, PoolPart::Leaves).filter(|(at, _)| !pools.contains(at));
             let others = others.map(|(_, pool)| pool.name.clone()).collect();
             (!pools.is_empty()).then(|| InPlaceOffer {
                 row: (*row).clone(),
@@ -248,8 +253,7 @@ impl<'a> Versions<'a> {
 
     /// The kubelets that the new pools have at the end.
     fn kubelets(&self, fleet: &Fleet<'_>, scope: &MoveScope) -> Option<MinorVersion> {
-        let target = fleet.pools.iter().enumerate().filter(|(at, _)| scope.part(*at) == Some(PoolPart::Target));
-        let present = target.flat_map(|(_, pool)| kubelets_of(fleet, pool)).max();
+        let present = scope.pools_of(fleet, PoolPart::Target).flat_map(|(_, pool)| kubelets_of(fleet, pool)).max();
         let wanted = self.end.or(present).or(self.first).or(self.control_plane)?;
         Some(self.pool_limits(self.target).1.map_or(wanted, |until| until.min(wanted)))
     }
@@ -279,11 +283,9 @@ impl<'a> Versions<'a> {
             Limit::VersionSkew { .. } if self.skew.row(self.oldest_kubelet()) == Some(row) => self.skews(),
             Limit::KubeletsNotNewer {} => self.goes_back(),
             Limit::NewPools { refused_from } if is_target => self.refuses_target(*refused_from),
-            Limit::NewPools { refused_from } if leaves && self.today >= *refused_from => Comparison::new(
-                ConstraintState::Notice,
-                ": a node pool that you delete cannot be created again".to_owned(),
-                "Delete the old node pools only after every workload runs in the new one, because they are the way back."
-                    .to_owned(),
+            Limit::NewPools { refused_from } if leaves && self.today >= *refused_from => Comparison::notice(
+                ": a node pool that you delete cannot be created again",
+                "Delete the old node pools only after every workload runs in the new one, because they are the way back.",
             ),
             Limit::InPlaceChange { possible, preview, from, to } if self.can_concern(*from, *to) => {
                 let action = match (possible, preview) {
@@ -293,7 +295,7 @@ impl<'a> Versions<'a> {
                     (true, false) => "The steps create a new pool; the section In place describes the other way.",
                     (false, _) => "Create a new pool and move the workloads to it, as the steps do.",
                 };
-                Comparison::new(ConstraintState::Notice, String::new(), action.to_owned())
+                Comparison::notice("", action)
             }
             Limit::PoolContainerd { from, until, .. }
                 if (is_target || row.build.is_none()) && self.moves() && !self.has_target =>
@@ -301,19 +303,16 @@ impl<'a> Versions<'a> {
                 let new = self.new_kubelets.filter(|_| self.has_new_kubelets(*from, *until))?;
                 Comparison::met(format!(": the new pool has Kubernetes {new}"))
             }
-            Limit::OneReleasePerPool {} if self.moves() => {
-                Comparison::met(": the steps use a pool for each release".to_owned())
-            }
+            Limit::OneReleasePerPool {} if self.moves() => Comparison::met(": the steps use a pool for each release"),
             Limit::DocumentedVersion { from, until } if is_target || leaves => {
                 self.is_documented(row.build?, is_target, *from, *until)
             }
-            Limit::NotAnnounced {} if is_target && !self.has_target => Comparison::new(
-                ConstraintState::Notice,
-                String::new(),
-                "Ask the provider whether your cluster can have such nodes before you change a workload.".to_owned(),
+            Limit::NotAnnounced {} if is_target && !self.has_target => Comparison::notice(
+                "",
+                "Ask the provider whether your cluster can have such nodes before you change a workload.",
             ),
             Limit::Notice {} if is_target || leaves || row.build.is_none() => {
-                Comparison::new(ConstraintState::Notice, String::new(), row.action.clone().unwrap_or_default())
+                Comparison::notice("", row.action.clone().unwrap_or_default())
             }
             _ => None,
         }
@@ -336,8 +335,7 @@ impl<'a> Versions<'a> {
         if end >= now {
             return None;
         }
-        Comparison::new(
-            ConstraintState::NotMet,
+        Comparison::not_met(
             format!(": {}, and the move ends at {end}", self.present()),
             format!("Name {now} or a newer version with --kubernetes, or leave it out."),
         )
@@ -346,15 +344,13 @@ impl<'a> Versions<'a> {
     /// New pools need a version.
     fn target_needs(&self, from: MinorVersion) -> Option<Comparison> {
         let Some(now) = self.control_plane else {
-            return Comparison::new(
-                ConstraintState::Notice,
+            return Comparison::notice(
                 format!(": {}", self.present()),
                 format!("Compare the output of `kubectl version` with {from}."),
             );
         };
         if let Some(end) = self.end.filter(|end| *end < from) {
-            return Comparison::new(
-                ConstraintState::NotMet,
+            return Comparison::not_met(
                 format!(": the move ends at {end}"),
                 format!("Name {from} or a newer version with --kubernetes."),
             );
@@ -363,8 +359,7 @@ impl<'a> Versions<'a> {
             return Comparison::met(format!(": {}", self.present()));
         }
         let unless = if self.read { "" } else { ", unless it has that version already" };
-        Comparison::new(
-            ConstraintState::MetByStep,
+        Comparison::met_by_step(
             format!(": {}", self.present()),
             format!("Upgrade the control plane to {from} before you create the new pool{unless}."),
         )
@@ -373,34 +368,27 @@ impl<'a> Versions<'a> {
     /// Pools of the target have a last version. `None`: it is far enough.
     fn target_ends(&self, until: MinorVersion) -> Option<Comparison> {
         if let Some(end) = self.end.filter(|end| *end > until) {
-            return Comparison::new(
-                ConstraintState::NotMet,
+            return Comparison::not_met(
                 format!(": the move ends at {end}"),
                 format!("End the move at {until} with --kubernetes, or move to a newer Windows release with --to."),
             );
         }
         let now = self.control_plane.filter(|now| *now > until)?;
         if self.skew.newest_control_plane(until).is_some_and(|newest| now <= newest) {
-            return Comparison::new(
-                ConstraintState::Notice,
+            return Comparison::notice(
                 format!(": {}", self.present()),
                 format!("Create the new pool with Kubernetes {until}, and do not upgrade it."),
             );
         }
-        Comparison::new(
-            ConstraintState::NotMet,
-            format!(": {now} is too new for them"),
-            "Move to a newer Windows release with --to.".to_owned(),
-        )
+        Comparison::not_met(format!(": {now} is too new for them"), "Move to a newer Windows release with --to.")
     }
 
     /// Pools that leave have a last version, and so has the control plane as long as they exist.
     fn leaving_ends(&self, until: MinorVersion) -> Option<Comparison> {
-        let Some(most) = self.skew.newest_control_plane(until) else { return Comparison::met(String::new()) };
+        let Some(most) = self.skew.newest_control_plane(until) else { return Comparison::met("") };
         let detail = format!(", so the control plane can be at most {most} until they are gone");
         if let Some(first) = self.first.filter(|first| *first > most) {
-            return Comparison::new(
-                ConstraintState::NotMet,
+            return Comparison::not_met(
                 format!("{detail}: the new pool needs {first}"),
                 format!(
                     "Move to an older release with --to first, because one cluster cannot have pools of both; \
@@ -409,17 +397,15 @@ impl<'a> Versions<'a> {
             );
         }
         if let Some(end) = self.end.filter(|end| *end > most) {
-            return Comparison::new(
-                ConstraintState::MetByStep,
+            return Comparison::met_by_step(
                 format!("{detail}: the move ends at {end}"),
                 format!("Upgrade the control plane to {end} after the old pools are gone."),
             );
         }
         match self.control_plane {
-            Some(now) if now > most => Comparison::new(
-                ConstraintState::Notice,
+            Some(now) if now > most => Comparison::notice(
                 format!("{detail}: {}", self.present()),
-                "Move without delay, because the versions of this cluster are not supported together.".to_owned(),
+                "Move without delay, because the versions of this cluster are not supported together.",
             ),
             _ => Comparison::met(format!("{detail}: {}", self.present())),
         }
@@ -431,10 +417,9 @@ impl<'a> Versions<'a> {
         let detail = format!(", so the control plane can be at most {most} as long as such pools stay");
         let wanted = self.end.max(self.first)?;
         if wanted > most {
-            return Comparison::new(
-                ConstraintState::NotMet,
+            return Comparison::not_met(
                 format!("{detail}: the move needs {wanted}"),
-                "Move these pools too: leave out --from.".to_owned(),
+                "Move these pools too: leave out --from.",
             );
         }
         Comparison::met(detail)
@@ -451,10 +436,9 @@ impl<'a> Versions<'a> {
         let newest = |kubelet: MinorVersion| self.skew.newest_control_plane(kubelet);
         let oldest = oldest.and_then(|(kubelet, pool)| Some((kubelet, pool, newest(kubelet)?)));
         let Some((kubelet, pool, most)) = oldest else {
-            return Comparison::new(
-                ConstraintState::Notice,
-                ": the versions of the old nodes were not read".to_owned(),
-                "Compare the output of `kubectl get nodes` with the version of the control plane.".to_owned(),
+            return Comparison::notice(
+                ": the versions of the old nodes were not read",
+                "Compare the output of `kubectl get nodes` with the version of the control plane.",
             )
             .filter(|_| self.moves());
         };
@@ -470,51 +454,37 @@ impl<'a> Versions<'a> {
         if let Some(first) = self.first.filter(|first| *first > most)
             && let Some(action) = upgrade(pool, first, " before the control plane")
         {
-            return Comparison::new(
-                ConstraintState::MetByStep,
-                format!("{detail}, and the new pool needs {first}"),
-                action,
-            );
+            return Comparison::met_by_step(format!("{detail}, and the new pool needs {first}"), action);
         }
         let stays = oldest_of(self.staying.iter())
             .filter(|(kubelet, _)| self.end.zip(newest(*kubelet)).is_some_and(|(end, newest)| end > newest));
         if let (Some(end), Some((_, pool))) = (self.end, stays)
             && let Some(action) = upgrade(pool, end, &format!(" before the control plane has {end}"))
         {
-            return Comparison::new(
-                ConstraintState::MetByStep,
-                format!("{detail}, and the move ends at {end}"),
-                action,
-            );
+            return Comparison::met_by_step(format!("{detail}, and the move ends at {end}"), action);
         }
         if let Some(end) = self.end.filter(|end| *end > most) {
             let action = format!("Upgrade the control plane to {end} after the old pools are gone.");
-            return Comparison::new(
-                ConstraintState::MetByStep,
-                format!("{detail}, and the move ends at {end}"),
-                action,
-            );
+            return Comparison::met_by_step(format!("{detail}, and the move ends at {end}"), action);
         }
         Comparison::met(detail)
     }
 
     /// New pools of the target are refused from a day on.
-    fn refuses_target(&self, from: jiff::civil::Date) -> Option<Comparison> {
+    fn refuses_target(&self, from: Date) -> Option<Comparison> {
         if self.today < from {
-            return Comparison::new(
-                ConstraintState::Notice,
-                String::new(),
+            return Comparison::notice(
+                "",
                 format!("Create the new pool before {from}, or move to a newer release with --to."),
             );
         }
         if self.has_target {
-            return Comparison::new(
-                ConstraintState::Notice,
-                ": the cluster has such a pool".to_owned(),
-                "Do not delete it, because it cannot be created again.".to_owned(),
+            return Comparison::notice(
+                ": the cluster has such a pool",
+                "Do not delete it, because it cannot be created again.",
             );
         }
-        Comparison::new(ConstraintState::NotMet, String::new(), "Move to a newer release with --to.".to_owned())
+        Comparison::not_met("", "Move to a newer release with --to.")
     }
 
     /// The documentation of Kubernetes, for builds that the provider does not limit itself.
@@ -533,22 +503,24 @@ impl<'a> Versions<'a> {
             return None;
         }
         let version = if is_target { self.end.or(self.control_plane)? } else { self.control_plane? };
-        let fits = from.is_none_or(|from| version >= from) && until.is_none_or(|until| version <= until);
-        match (fits, is_target) {
+        match (is_between(version, from, until), is_target) {
             (true, true) => Comparison::met(format!(": {}", self.present())),
             (true, false) => None,
-            (false, true) => Comparison::new(
-                ConstraintState::Notice,
+            (false, true) => Comparison::notice(
                 format!(": {}", self.present()),
-                "Other versions can work; ask the provider whether it supports such nodes.".to_owned(),
+                "Other versions can work; ask the provider whether it supports such nodes.",
             ),
-            (false, false) => Comparison::new(
-                ConstraintState::Notice,
+            (false, false) => Comparison::notice(
                 format!(": {}", self.present()),
-                "The nodes can still work; move their workloads first.".to_owned(),
+                "The nodes can still work; move their workloads first.",
             ),
         }
     }
+}
+
+/// Whether a version lies within limits.
+fn is_between(version: MinorVersion, from: Option<MinorVersion>, until: Option<MinorVersion>) -> bool {
+    from.is_none_or(|from| version >= from) && until.is_none_or(|until| version <= until)
 }
 
 /// The pool with the oldest kubelet.

@@ -12,6 +12,7 @@
 
 mod calendar;
 mod changes;
+mod commands;
 mod constraints;
 mod context;
 mod demand;
@@ -31,6 +32,7 @@ mod uses;
 mod verdicts;
 mod workload_move;
 
+pub use commands::quoted;
 pub use context::PlanContext;
 pub use planner::{plan, wanted_images};
 pub use report::PlanReport;

@@ -367,7 +367,7 @@ pub enum CommandEffect {
 }
 
 /// Whether a workload or container runs in the new pool. The order is from best to worst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
     /// It runs as it is.
@@ -375,6 +375,7 @@ pub enum Verdict {
     /// It needs another tag of a published image.
     AnotherTag,
     /// Nobody knows.
+    #[default]
     Unknown,
     /// Its image must be built again.
     Rebuild,
@@ -393,7 +394,7 @@ impl Verdict {
 }
 
 /// A Windows workload in a move.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedWorkload {
     /// Its name.
@@ -466,7 +467,7 @@ impl ImageUse {
 }
 
 /// A container or an image volume in a move.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedContainer {
     /// Its name.

@@ -107,7 +107,7 @@ impl MoveScope {
         let parts: Vec<Option<PoolPart>> = fleet.pools.iter().map(part).collect();
         let provider = match context.provider {
             Some(provider) => Some(provider).filter(|provider| !provider.is_empty()),
-            None => fleet.pools.iter().filter(|pool| pool.os == Some(Os::Windows)).find_map(|pool| pool.provider),
+            None => fleet.windows_pools().find_map(|pool| pool.provider),
         };
         let taint = Taint { key: MOVE_TAINT.to_owned(), value: release.clone(), effect: "NoSchedule".to_owned() };
         let mut scope = Self {
@@ -151,13 +151,7 @@ impl MoveScope {
             let pool = fleet.pools.get(*at)?;
             let (labels, taints) = Self::common(fleet, pool, selected);
             let node = scope.proposed_node(&pool.name, labels, taints);
-            let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-            for node in fleet.nodes_of(pool) {
-                let kept = |key: &str| selected.contains(key) && pin_label(key).is_none();
-                for (key, value) in node.node.labels.iter().filter(|(key, _)| kept(key)) {
-                    values.entry(key.to_owned()).or_default().insert(value.to_owned());
-                }
-            }
+            let values = label_values(fleet, pool, |key| selected.contains(key) && pin_label(key).is_none());
             Some(NewPool { name: pool.name.clone(), existing: None, replaces: vec![*at], node, values })
         };
         scope.new_pools = pools.iter().filter_map(changed).collect();
@@ -193,37 +187,33 @@ impl MoveScope {
     fn find_new_pools(&self, fleet: &Fleet<'_>, inventory: &Inventory) -> Vec<NewPool> {
         let selected = &selected(inventory);
         let mut groups: BTreeMap<CommonMarks, Vec<usize>> = BTreeMap::new();
-        let with_part = |part: PoolPart| (0..self.parts.len()).filter(move |pool| self.part(*pool) == Some(part));
-        for pool in with_part(PoolPart::Leaves) {
-            let found = fleet.pools.get(pool).map(|pool| Self::common(fleet, pool, selected)).unwrap_or_default();
-            groups.entry(found).or_default().push(pool);
+        for (at, pool) in self.pools_of(fleet, PoolPart::Leaves) {
+            groups.entry(Self::common(fleet, pool, selected)).or_default().push(at);
         }
         if groups.is_empty() {
             groups.insert((BTreeMap::new(), Vec::new()), Vec::new());
         }
-        let mut existing: Vec<usize> = with_part(PoolPart::Target).collect();
+        let mut existing: Vec<(usize, &FleetPool)> = self.pools_of(fleet, PoolPart::Target).collect();
         let mut new_pools = Vec::new();
         for ((labels, taints), replaces) in groups {
-            let has_labels = |at: &usize| {
-                let pool = fleet.pools.get(*at).map(|pool| Self::common(fleet, pool, selected).0).unwrap_or_default();
-                labels.iter().all(|(key, value)| pool.get(key) == Some(value))
+            let has_labels = |(_, pool): &(usize, &FleetPool)| {
+                let (own, _) = Self::common(fleet, pool, selected);
+                labels.iter().all(|(key, value)| own.get(key) == Some(value))
             };
             let found = existing.iter().position(has_labels).map(|at| existing.remove(at));
-            let name = match found.and_then(|at| fleet.pools.get(at)) {
-                Some(pool) => pool.name.clone(),
-                None => self.free_name(fleet, &new_pools),
-            };
-            let node = match found.and_then(|at| fleet.nodes_of(fleet.pools.get(at)?).next()) {
+            let name = found.map_or_else(|| self.free_name(fleet, &new_pools), |(_, pool)| pool.name.clone());
+            let node = match found.and_then(|(_, pool)| fleet.nodes_of(pool).next()) {
                 Some(node) => self.closed(node.node.clone()),
                 None => self.closed(self.proposed_node(&name, labels, taints)),
             };
-            let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-            for node in found.and_then(|at| fleet.pools.get(at)).into_iter().flat_map(|pool| fleet.nodes_of(pool)) {
-                for (key, value) in node.node.labels.iter().filter(|(key, _)| selected.contains(*key)) {
-                    values.entry(key.to_owned()).or_default().insert(value.to_owned());
-                }
-            }
-            new_pools.push(NewPool { name, existing: found, replaces, node, values });
+            let values = found.map(|(_, pool)| label_values(fleet, pool, |key| selected.contains(key)));
+            new_pools.push(NewPool {
+                name,
+                existing: found.map(|(at, _)| at),
+                replaces,
+                node,
+                values: values.unwrap_or_default(),
+            });
         }
         new_pools
     }
@@ -313,6 +303,15 @@ impl MoveScope {
         self.parts.get(pool).copied().flatten()
     }
 
+    /// The pools of a part, with their indexes.
+    pub(crate) fn pools_of<'f>(
+        &self,
+        fleet: &'f Fleet<'_>,
+        part: PoolPart,
+    ) -> impl Iterator<Item = (usize, &'f FleetPool)> {
+        fleet.pools.iter().enumerate().filter(move |(at, _)| self.part(*at) == Some(part))
+    }
+
     /// The builds of those of these pools that leave, oldest first.
     pub(crate) fn leaving_builds_of(&self, pools: &BTreeSet<usize>) -> BTreeSet<Build> {
         let leaving = pools.iter().filter(|pool| self.part(**pool) == Some(PoolPart::Leaves));
@@ -347,14 +346,10 @@ impl MoveScope {
     }
 
     pub(crate) fn report_target(&self, context: PlanContext<'_>, fleet: &Fleet<'_>) -> Target {
-        let leaving = fleet.pools.iter().enumerate().filter(|(at, _)| self.part(*at) == Some(PoolPart::Leaves));
-        let mut from: Vec<Build> = leaving.filter_map(|(_, pool)| pool.build).collect();
-        from.sort_unstable();
-        from.dedup();
         Target {
             release: self.release.clone(),
             build: self.target.to_string(),
-            from: from.into_iter().map(|build| release_name(build, &[]).into_owned()).collect(),
+            from: self.leaving_builds.iter().map(|build| release_name(*build, &[]).into_owned()).collect(),
             provider: self.provider.clone(),
             kubernetes: context.kubernetes.map(str::to_owned),
             pools: self.new_pools.iter().filter(|_| self.leaves()).map(|pool| pool.report(fleet)).collect(),
@@ -392,6 +387,21 @@ impl NewPool {
             taints: self.node.known_taints().iter().map(ToString::to_string).collect(),
         }
     }
+}
+
+/// The values that the nodes of a pool have of some labels.
+fn label_values(
+    fleet: &Fleet<'_>,
+    pool: &FleetPool,
+    is_one: impl Fn(&str) -> bool,
+) -> BTreeMap<String, BTreeSet<String>> {
+    let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for node in fleet.nodes_of(pool) {
+        for (key, value) in node.node.labels.iter().filter(|(key, _)| is_one(key)) {
+            values.entry(key.to_owned()).or_default().insert(value.to_owned());
+        }
+    }
+    values
 }
 
 /// The labels that workloads or RuntimeClasses select.

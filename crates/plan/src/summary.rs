@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use mullion_engine::model::Os;
 use mullion_engine::model::text::{counted, list_first, list_with, lower_first};
 use mullion_engine::model::windows::{Build, RELEASES, release_name};
 
@@ -67,10 +66,9 @@ fn nothing_to_plan(input: &SummaryInput<'_>) -> Option<String> {
     if scope.leaves() {
         return None;
     }
-    let windows = || fleet.pools.iter().filter(|pool| pool.os == Some(Os::Windows));
-    let releases: BTreeSet<Build> = windows().filter_map(|pool| pool.build).collect();
+    let releases: BTreeSet<Build> = fleet.windows_pools().filter_map(|pool| pool.build).collect();
     let has = list_with(releases.iter().map(|build| product(*build)), "and");
-    Some(match (windows().next().is_some(), context.from) {
+    Some(match (fleet.windows_pools().next().is_some(), context.from) {
         (false, _) => "The cluster has no Windows nodes: nothing moves.".to_owned(),
         (true, _) if releases.is_empty() => {
             "No Windows node states its build, so the plan does not know which pools leave.".to_owned()
@@ -81,7 +79,7 @@ fn nothing_to_plan(input: &SummaryInput<'_>) -> Option<String> {
         ),
         (true, Some(from)) => format!("No node has {}: nothing moves. The Windows nodes have {has}.", product(from)),
         (true, None) if releases.iter().all(|build| *build == scope.target) => {
-            let nodes = windows().map(|pool| pool.nodes.len()).sum();
+            let nodes = fleet.windows_pools().map(|pool| pool.nodes.len()).sum();
             match nodes {
                 1 => format!("Nothing moves: the only Windows node has {target}."),
                 nodes => format!("Nothing moves: all {} have {target}.", counted(nodes, "Windows node")),

@@ -17,7 +17,6 @@ use mullion_survey::SurveyContext;
 use mullion_survey::analysis::{Fleet, NodeClasses, RunningImages, ViewContext, WorkloadView, group};
 use mullion_survey::facts::Facts;
 use mullion_survey::inventory::{Inventory, InventoryReader};
-use mullion_survey::report::Knowledge;
 
 /// What is planned, besides the objects.
 pub(crate) struct TestPlan {
@@ -165,18 +164,5 @@ pub(crate) fn budget(name: &str, app: &str, allowed: u64) -> Value {
 
 /// A container of a workload that moves.
 pub(crate) fn container(image: &str, verdict: Verdict) -> PlannedContainer {
-    PlannedContainer {
-        name: "a".to_owned(),
-        image: image.to_owned(),
-        injected_by: None,
-        builds: Vec::new(),
-        known_from: Knowledge::Unknown,
-        verdict,
-        because: String::new(),
-        proposal: None,
-        from_line: None,
-        notes: Vec::new(),
-        find_out: String::new(),
-        pull_bytes: None,
-    }
+    PlannedContainer { name: "a".to_owned(), image: image.to_owned(), verdict, ..PlannedContainer::default() }
 }

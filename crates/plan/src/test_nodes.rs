@@ -2,15 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use jiff::civil::{Date, date};
 use mullion_engine::model::windows::Build;
 use mullion_policy::PolicySet;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::context::PlanContext;
-use crate::demand::Demand;
 use crate::report::{PlannedContainer, PlannedWorkload, Verdict};
 use crate::workload_move::WorkloadMove;
 use mullion_survey::SurveyContext;
@@ -102,16 +99,10 @@ pub(crate) fn container(image: &str, builds: &[&str], verdict: Verdict) -> Plann
     PlannedContainer {
         name: "app".to_owned(),
         image: image.to_owned(),
-        injected_by: None,
         builds: builds.iter().map(|build| (*build).to_owned()).collect(),
         known_from: Knowledge::Registry,
         verdict,
-        because: String::new(),
-        proposal: None,
-        from_line: None,
-        notes: Vec::new(),
-        find_out: String::new(),
-        pull_bytes: None,
+        ..PlannedContainer::default()
     }
 }
 
@@ -119,37 +110,16 @@ pub(crate) fn container(image: &str, builds: &[&str], verdict: Verdict) -> Plann
 pub(crate) fn workload(name: &str, pools: &[usize], containers: Vec<PlannedContainer>, uses: &[Use]) -> WorkloadMove {
     let report = PlannedWorkload {
         object: ObjectRef { namespace: "a".into(), kind: "Deployment".into(), name: name.into() },
-        verdict: Verdict::Unknown,
         containers,
-        image_volumes: Vec::new(),
         pods: Some(1),
-        pools: Vec::new(),
-        step: None,
-        move_not_known: false,
-        risks: Vec::new(),
-        manager: None,
-        edits: Vec::new(),
-        patch: None,
-        instead: String::new(),
-        hold: Vec::new(),
-        commands: Vec::new(),
-        back: Vec::new(),
-        deadline: None,
+        ..PlannedWorkload::default()
     };
     WorkloadMove {
         report,
-        uses: uses.iter().map(|one| (*one, "spec".to_owned())).collect::<BTreeMap<_, _>>(),
-        runtime_class: None,
-        gaps: BTreeSet::new(),
-        demand: Demand::default(),
-        needs: Vec::new(),
-        labels: Value::Null,
-        is_held: false,
+        uses: uses.iter().map(|one| (*one, "spec".to_owned())).collect(),
         pools: pools.iter().copied().collect(),
         homes: pools.iter().copied().collect(),
         moves: true,
-        stays_behind: false,
-        next_deadline: None,
-        tolerates_everything: false,
+        ..WorkloadMove::default()
     }
 }

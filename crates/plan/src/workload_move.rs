@@ -11,9 +11,11 @@ use crate::scope::MoveScope;
 use crate::verdicts::Gap;
 use mullion_survey::analysis::{Fleet, NodeClasses, WorkloadView};
 use mullion_survey::facts::behavior_changes::Use;
+use mullion_survey::inventory::is_finished_job;
 use mullion_survey::report::Deadline;
 
 /// A Windows workload in a move.
+#[derive(Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct WorkloadMove {
     /// Its part of the report; [`crate::planner`] fills it in.
@@ -93,38 +95,20 @@ impl WorkloadMove {
         let labels = view.value.pointer(view.kind.pod_pointer()).and_then(|pod| pod.pointer("/metadata/labels"));
         let report = PlannedWorkload {
             object: view.object.clone(),
-            verdict: Verdict::Unknown,
-            containers: Vec::new(),
-            image_volumes: Vec::new(),
             pods: scope.pods_known.then(|| live.count()),
             pools: names.collect(),
-            step: None,
             move_not_known: is_unknown && scope.leaves(),
-            risks: Vec::new(),
-            manager: None,
-            edits: Vec::new(),
-            patch: None,
-            instead: String::new(),
-            hold: Vec::new(),
-            commands: Vec::new(),
-            back: Vec::new(),
-            deadline: None,
+            ..PlannedWorkload::default()
         };
         Self {
             report,
-            uses: BTreeMap::new(),
             runtime_class: view.runtime_class.clone(),
-            gaps: BTreeSet::new(),
-            demand: Demand::default(),
-            needs: Vec::new(),
             labels: labels.cloned().unwrap_or_default(),
             pools,
             homes,
             moves,
-            stays_behind: false,
-            is_held: false,
-            next_deadline: None,
             tolerates_everything: scope.is_tolerated_by(&view.constraints),
+            ..Self::default()
         }
     }
 
@@ -148,13 +132,4 @@ impl WorkloadMove {
             Verdict::Unknown => StepKind::Unknown,
         }
     }
-}
-
-/// Whether the status of a Job states that it has ended. Its pods may be gone, and a dump may have no status.
-fn is_finished_job(object: &Value) -> bool {
-    let conditions = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
-    let is = |condition: &Value, key: &str, values: &[&str]| {
-        condition.get(key).and_then(Value::as_str).is_some_and(|value| values.contains(&value))
-    };
-    conditions.into_iter().any(|one| is(one, "type", &["Complete", "Failed"]) && is(one, "status", &["True"]))
 }

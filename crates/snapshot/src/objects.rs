@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use mullion_engine::model::MinorVersion;
 use mullion_engine::model::cluster::{Namespace, Node, NodeParts, RuntimeClass, Taint, UnusableFact};
 use mullion_engine::model::declared_features::NodeFeatures;
+use mullion_engine::model::text::unquoted;
 use mullion_engine::node::{NodeFacts, facts};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -92,7 +93,7 @@ pub(crate) fn runtime_class_from_value(object: &Value) -> Result<(String, Runtim
     let object: RuntimeClassObject = parse_named(object)?;
     let ours = is_ours(&object.metadata.labels);
     let Scheduling { node_selector, tolerations } = object.scheduling;
-    let overhead = object.overhead.pod_fixed.into_iter().map(|(name, quantity)| (name, quantity_text(&quantity)));
+    let overhead = object.overhead.pod_fixed.into_iter().map(|(name, quantity)| (name, unquoted(&quantity)));
     let class = RuntimeClass {
         handler: object.handler,
         node_selector,
@@ -143,11 +144,6 @@ pub fn node(
         labels: parts.labels(labels),
         uid: None,
     })
-}
-
-/// A quantity as text, because hand-written YAML also has `cpu: 1`.
-fn quantity_text(quantity: &Value) -> String {
-    quantity.as_str().map_or_else(|| quantity.to_string(), ToOwned::to_owned)
 }
 
 /// The label, and its value, of objects that Mullion created.

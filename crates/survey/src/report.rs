@@ -10,6 +10,8 @@ use jiff::civil::Date;
 use mullion_engine::model::text::full_name;
 use serde::{Deserialize, Serialize};
 
+use crate::facts::dates::LifecycleDate;
+
 /// The value of [`SurveyReport::schema`].
 pub const SCHEMA: &str = "mullion.dev/survey/v1";
 
@@ -114,6 +116,13 @@ pub struct Unread {
     pub reason: String,
     /// What the report cannot contain without them.
     pub missing: String,
+}
+
+impl Unread {
+    /// Objects of all namespaces.
+    pub fn new(kind: &str, reason: impl Into<String>, missing: &str) -> Self {
+        Self { kind: kind.to_owned(), namespace: None, reason: reason.into(), missing: missing.to_owned() }
+    }
 }
 
 /// Nodes that belong together: of one pool, operating system and build.
@@ -239,7 +248,7 @@ pub struct ImageBuild {
 }
 
 /// A namespaced object.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
     /// Empty for objects without a namespace, such as nodes.
@@ -335,7 +344,7 @@ pub struct ContainerBuilds {
 }
 
 /// The source of the builds of an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Knowledge {
     /// A policy.
@@ -347,6 +356,7 @@ pub enum Knowledge {
     /// The name or tag of the image.
     Name,
     /// The builds are not known.
+    #[default]
     Unknown,
 }
 
@@ -476,6 +486,14 @@ pub struct Deadline {
     pub as_of: Date,
 }
 
+impl Deadline {
+    /// That of a row. `concerns`: as in the report.
+    pub fn of(row: &LifecycleDate, concerns: String) -> Self {
+        let LifecycleDate { date, what, source, as_of, .. } = row;
+        Self { date: *date, what: what.clone(), concerns, source: source.clone(), as_of: *as_of }
+    }
+}
+
 /// Something that the survey cannot know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -493,16 +511,37 @@ pub struct Unknown {
 /// The maximum number of objects that an entry of a report lists.
 pub const MAX_OBJECTS: usize = 50;
 
+/// The first [`MAX_OBJECTS`] of some objects, and the number of all of them.
+#[derive(Debug, Default)]
+pub struct FirstObjects {
+    /// The first ones.
+    pub objects: Vec<ObjectRef>,
+    /// The number of all.
+    pub all: usize,
+}
+
+impl FirstObjects {
+    /// Counts an object, and lists it if it is one of the first.
+    pub fn add(&mut self, object: &ObjectRef) {
+        self.all += 1;
+        if self.objects.len() < MAX_OBJECTS {
+            self.objects.push(object.clone());
+        }
+    }
+}
+
+impl FromIterator<ObjectRef> for FirstObjects {
+    fn from_iter<I: IntoIterator<Item = ObjectRef>>(all: I) -> Self {
+        let mut rest = all.into_iter();
+        let objects: Vec<ObjectRef> = rest.by_ref().take(MAX_OBJECTS).collect();
+        Self { all: objects.len() + rest.count(), objects }
+    }
+}
+
 impl Unknown {
     /// What is not known of objects; `None` if there are none.
-    pub fn of(
-        what: impl Into<String>,
-        resolve: impl Into<String>,
-        objects: impl IntoIterator<Item = ObjectRef>,
-    ) -> Option<Self> {
-        let mut rest = objects.into_iter();
-        let objects: Vec<ObjectRef> = rest.by_ref().take(MAX_OBJECTS).collect();
-        let all = objects.len() + rest.count();
+    pub fn of(what: impl Into<String>, resolve: impl Into<String>, about: FirstObjects) -> Option<Self> {
+        let FirstObjects { objects, all } = about;
         (all > 0).then(|| Self { what: what.into(), resolve: resolve.into(), objects, all })
     }
 }

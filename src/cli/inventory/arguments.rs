@@ -73,11 +73,8 @@ impl InventoryArgs {
 
     /// What the arguments exclude, for the coverage of the report.
     pub(crate) fn excluded(&self) -> Vec<Unread> {
-        let excluded = |kind: &str, reason: String| Unread {
-            kind: kind.to_owned(),
-            namespace: None,
-            reason,
-            missing: "their workloads and pods, also in the numbers of pods of each pool".to_owned(),
+        let excluded = |kind: &str, reason: String| {
+            Unread::new(kind, reason, "their workloads and pods, also in the numbers of pods of each pool")
         };
         let mut all = Vec::new();
         let namespaces = self.source.selected_namespaces();

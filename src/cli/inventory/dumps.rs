@@ -113,12 +113,7 @@ pub(crate) fn read_dumps(
     }
     progress.end(io)?;
     if !failures.is_empty() {
-        reader.unread(Unread {
-            kind: BROKEN_INPUTS.to_owned(),
-            namespace: None,
-            reason: counted(failures.len(), "problem"),
-            missing: "their objects".to_owned(),
-        });
+        reader.unread(Unread::new(BROKEN_INPUTS, counted(failures.len(), "problem"), "their objects"));
     }
     failures.iter().try_for_each(|failure| io.eprintln(failure))?;
     Ok(failures.len())

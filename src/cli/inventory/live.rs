@@ -42,20 +42,10 @@ pub(crate) fn read_cluster(
         reader.begin_input(&context);
         args.excluded().into_iter().for_each(|excluded| reader.unread(excluded));
         if let Some(reason) = policies.not_read {
-            reader.unread(Unread {
-                kind: POLICIES_IN_FORCE.to_owned(),
-                namespace: None,
-                reason,
-                missing: "what they decide; the built-in ones decide".to_owned(),
-            });
+            reader.unread(Unread::new(POLICIES_IN_FORCE, reason, "what they decide; the built-in ones decide"));
         }
         for kind in KINDS.iter().filter(|kind| kind.reading == KindReading::OnlyInDumps) {
-            reader.unread(Unread {
-                kind: kind.plural.to_owned(),
-                namespace: None,
-                reason: "read only from dumps".to_owned(),
-                missing: kind.missing.to_owned(),
-            });
+            reader.unread(Unread::new(kind.plural, "read only from dumps", kind.missing));
         }
         let mut progress = Progress::new("objects read");
         let groups = served_groups(&connection.client).await;
@@ -160,12 +150,7 @@ fn unread_kind(kind: &Kind, namespace: Option<&str>, absence: Absence) -> Unread
     };
     let known = KINDS.into_iter().chain(PROVISIONER_KINDS.into_iter().map(|(_, kind)| kind));
     let missing = known.into_iter().find(|known| known.plural == plural).map_or("", |known| known.missing);
-    Unread {
-        kind: plural.to_owned(),
-        namespace: namespace.map(str::to_owned),
-        reason: reason.to_owned(),
-        missing: missing.to_owned(),
-    }
+    Unread { namespace: namespace.map(str::to_owned), ..Unread::new(plural, reason, missing) }
 }
 
 #[cfg(test)]

@@ -237,12 +237,7 @@ impl ClusterInput<'_> {
                 coverage.read.push(KindCount { kind: kind.plural.to_owned(), objects: *objects });
             }
             if let Some(first) = odd.first() {
-                coverage.unread.push(report::Unread {
-                    kind: kind.plural.to_owned(),
-                    namespace: None,
-                    reason: first.clone(),
-                    missing: "what depends on them".to_owned(),
-                });
+                coverage.unread.push(report::Unread::new(kind.plural, first.clone(), "what depends on them"));
             }
             self.facts.unread += odd.len();
             for message in odd {

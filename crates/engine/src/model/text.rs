@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use serde_json::Value;
+
 use crate::model::foreign_text::visible;
 
 /// How much of an author's text a message quotes, in characters.
@@ -135,6 +137,17 @@ pub(crate) fn shorten_to_bytes(text: &str, bytes: usize) -> String {
 pub fn prefix(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     text.get(..end).unwrap_or_default()
+}
+
+/// `text` without `prefix`, ignoring case.
+pub(crate) fn strip_word<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let (head, rest) = text.split_at_checked(prefix.len())?;
+    head.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
+/// A value for people: text without quotes, everything else as JSON.
+pub fn unquoted(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// An author's text in the form in which a message quotes it: [visible] and shortened.

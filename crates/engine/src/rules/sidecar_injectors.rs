@@ -87,13 +87,13 @@ const fn both(name: &'static str, opt_outs: &'static [InjectionOptOut], signs: &
 
 /// The injector that adds such a container; `image` as written. A text that is not a reference identifies no injector.
 pub fn injector_of(container_name: &str, image: &str) -> Option<&'static Injector> {
-    let path = ImageRef::parse(image).ok().map(|image| image.repository());
-    INJECTORS.iter().find(|injector| injector.signs.iter().any(|sign| sign.is_on(container_name, path)))
+    let image = ImageRef::parse(image).ok();
+    INJECTORS.iter().find(|injector| injector.signs.iter().any(|sign| sign.is_on(container_name, image.as_ref())))
 }
 
 impl Sign {
-    fn is_on(&self, container: &str, path: Option<&str>) -> bool {
-        let is_image = |components: &str| path.is_some_and(|path| ends_with_components(path, components));
+    fn is_on(&self, container: &str, image: Option<&ImageRef<'_>>) -> bool {
+        let is_image = |components: &str| image.is_some_and(|image| image.ends_with(components));
         let goes_on = |start: &str| container.strip_prefix(start).is_some_and(|rest| !rest.is_empty());
         match *self {
             Self::Name(name) => container == name,
@@ -103,11 +103,6 @@ impl Sign {
             Self::PrefixWithImage(start, components) => goes_on(start) && is_image(components),
         }
     }
-}
-
-/// Whole components: `myistio/proxyv2` does not end with `istio/proxyv2`.
-fn ends_with_components(path: &str, components: &str) -> bool {
-    path.strip_suffix(components).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
 impl fmt::Display for InjectionOptOut {

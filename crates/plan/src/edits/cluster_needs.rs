@@ -8,9 +8,10 @@ use mullion_engine::model::names::WINDOWS_BUILD_LABEL;
 use mullion_engine::model::text::list_first;
 use serde_json::Value;
 
-use crate::edits::commands::{command, create, quoted};
+use crate::commands::{command, destroying, quoted, reading};
+use crate::edits::commands::create;
 use crate::needs::ClusterNeed;
-use crate::report::{CommandEffect, ObjectChange, PlanCommand, Step, StepKind};
+use crate::report::{ObjectChange, PlanCommand, Step, StepKind};
 use crate::scope::{MoveScope, NewPool};
 use crate::workload_move::WorkloadMove;
 use mullion_survey::analysis::{Fleet, POOL_LABELS};
@@ -84,11 +85,8 @@ pub(crate) fn object_changes(moves: &[WorkloadMove], fleet: &Fleet<'_>, scope: &
             class.instead_of,
             used_by(&class.users)
         ),
-        command: command(create(class.manifest), String::new()),
-        back: Some(PlanCommand {
-            effect: CommandEffect::Destroys,
-            ..command(format!("kubectl delete runtimeclass {}", quoted(name)), String::new())
-        }),
+        command: command(create(class.manifest), ""),
+        back: Some(destroying(format!("kubectl delete runtimeclass {}", quoted(name)), "")),
     };
     let labels: Vec<ObjectChange> = labels.into_iter().flat_map(of_pool).collect();
     labels.into_iter().chain(classes.into_iter().map(of_class)).collect()
@@ -160,8 +158,7 @@ fn label_commands(
     if SET_BY_PROVIDER.iter().any(|prefix| label.starts_with(prefix)) {
         let note = "The provider sets this label: create the pool so that it has such nodes. The command lists them.";
         let run = format!("kubectl get nodes -l {}", quoted(&format!("{selector},{label}")));
-        let run = PlanCommand { effect: CommandEffect::Reads, ..command(run, note.to_owned()) };
-        return LabelCommands { run, back: None };
+        return LabelCommands { run: reading(run, note), back: None };
     }
     let removed = quoted(&format!("{key}-"));
     let labelled = new.and_then(|new| Labelled::new(fleet, new, (key, value)));
@@ -173,14 +170,14 @@ fn label_commands(
         let note = format!("Other workloads need another value. Replace NODE with nodes of pool {pool}.");
         return LabelCommands {
             run: command(format!("kubectl label nodes NODE {label}"), note),
-            back: Some(command(format!("kubectl label nodes NODE {removed}"), String::new())),
+            back: Some(command(format!("kubectl label nodes NODE {removed}"), "")),
         };
     }
     let note = format!("Set the label in the settings of pool {pool} as well, so that nodes that join later have it.");
     let selector = quoted(&selector);
     LabelCommands {
         run: command(format!("kubectl label nodes -l {selector} {label}"), note),
-        back: Some(command(format!("kubectl label nodes -l {selector} {removed}"), String::new())),
+        back: Some(command(format!("kubectl label nodes -l {selector} {removed}"), "")),
     }
 }
 

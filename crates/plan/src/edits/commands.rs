@@ -1,28 +1,17 @@
 //! Commands of kubectl for a POSIX shell.
 
 use mullion_engine::model::WorkloadKind;
+use mullion_engine::model::dns_name::is_dns_subdomain;
 use serde_json::Value;
 
-use crate::report::{CommandEffect, PlanCommand};
+use crate::commands::quoted;
 use mullion_survey::report::ObjectRef;
 
 /// The object as kubectl takes it: `deployment web -n shop`; `None` for names that no API server accepts.
 pub(super) fn named(object: &ObjectRef) -> Option<String> {
     let kind = object.kind.to_ascii_lowercase();
-    let namespace = is_name(&object.namespace).then(|| format!(" -n {}", object.namespace))?;
-    is_name(&object.name).then(|| format!("{kind} {}{namespace}", object.name))
-}
-
-/// Whether a text is a DNS subdomain, as the names of objects are. It needs no quotes in a shell.
-pub(super) fn is_name(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
-    let starts = text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
-    starts && text.len() <= 253 && text.bytes().all(is_inner)
-}
-
-/// A text in single quotes, in which a shell replaces nothing.
-pub(super) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
+    let namespace = is_dns_subdomain(&object.namespace).then(|| format!(" -n {}", object.namespace))?;
+    is_dns_subdomain(&object.name).then(|| format!("{kind} {}{namespace}", object.name))
 }
 
 /// A strategic merge patch of an object.
@@ -42,9 +31,4 @@ pub(super) fn undo(kind: WorkloadKind, object: &ObjectRef, live: &Value) -> Opti
 pub(super) fn create(manifest: &Value) -> String {
     let text = serde_json::to_string_pretty(manifest).unwrap_or_default();
     format!("kubectl create -f - <<'EOF'\n{text}\nEOF")
-}
-
-/// A command with a note, which no provider documents.
-pub(super) fn command(run: String, note: String) -> PlanCommand {
-    PlanCommand { run, note, effect: CommandEffect::Changes, source: None, as_of: None }
 }

@@ -7,6 +7,7 @@ use mullion_engine::model::text::{list, list_with};
 use mullion_engine::model::windows::release_name;
 use serde_json::{Value, json};
 
+use crate::commands::command;
 use crate::edits::commands;
 use crate::edits::placement::{Placement, PlacementResult, Reach, held_terms};
 use crate::edits::pod_spec::{PodSpec, RUNTIME_CLASS, TERMS};
@@ -273,7 +274,7 @@ impl EditContext<'_> {
             let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}});
             let patch = object_patch(pod, [("affinity".to_owned(), affinity)].into_iter().collect());
             let note = "The pods tolerate every taint, so the taint of the pool does not keep them off.";
-            report.hold.extend(commands::patch(object, &patch).map(|run| commands::command(run, note.to_owned())));
+            report.hold.extend(commands::patch(object, &patch).map(|run| command(run, note)));
         }
         for open in change.open {
             if let Some(image) = after.pointer_mut(&open.pointer) {
@@ -281,13 +282,13 @@ impl EditContext<'_> {
             }
         }
         let patch = object_patch(pod, spec_patch(before, &after, change.is_held));
-        report.commands.extend(commands::patch(object, &patch).map(|run| commands::command(run, self.note(change))));
+        report.commands.extend(commands::patch(object, &patch).map(|run| command(run, self.note(change))));
         let undo = commands::undo(self.view.kind, object, self.value).map(|run| (run, self.undo_note()));
         let back = undo.or_else(|| {
             let patch = object_patch(pod, spec_patch(&after, before, change.is_held));
             commands::patch(object, &patch).map(|run| (run, String::new()))
         });
-        report.back.extend(back.map(|(run, note)| commands::command(run, note)));
+        report.back.extend(back.map(|(run, note)| command(run, note)));
         report.patch = change.open.is_empty().then_some(patch);
     }
 

@@ -6,7 +6,7 @@
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::RuntimeClass;
 use mullion_engine::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL};
-use mullion_engine::model::scheduling::{SchedulingConstraints, toleration_of};
+use mullion_engine::model::scheduling::{SchedulingConstraints, expressions, toleration_of};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -421,10 +421,6 @@ fn widen(spec: &mut PodSpec<'_>, label: &str, values: &[&str], why: &str) {
 fn is_settable(key: &str) -> bool {
     let is_label = key.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
     is_label && pin_label(key).is_none() && !OS_LABELS.contains(&key) && key != HOST_NAME
-}
-
-fn expressions(term: &Value) -> &[Value] {
-    term.get("matchExpressions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 fn requirement(expression: &Value) -> Requirement {

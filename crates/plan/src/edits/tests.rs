@@ -20,7 +20,6 @@ use crate::workload_move::WorkloadMove;
 use mullion_survey::Facts;
 use mullion_survey::analysis::{Fleet, NodeClasses, RunningImages, ViewContext, WorkloadView, group};
 use mullion_survey::inventory::{Inventory, InventoryReader};
-use mullion_survey::report::Knowledge;
 
 /// The workload `web` of namespace `shop` after its edits.
 struct Edited {
@@ -71,10 +70,6 @@ fn inventory_of(objects: &[Value]) -> Inventory {
 fn container(name: &str, verdict: Verdict, proposal: Option<(&str, ProposalConfidence)>) -> PlannedContainer {
     PlannedContainer {
         name: name.to_owned(),
-        image: String::new(),
-        injected_by: None,
-        builds: Vec::new(),
-        known_from: Knowledge::Unknown,
         verdict,
         because: "It is for another release.".to_owned(),
         proposal: proposal.map(|(image, confidence)| Proposal {
@@ -83,10 +78,7 @@ fn container(name: &str, verdict: Verdict, proposal: Option<(&str, ProposalConfi
             product: String::new(),
             other_repository: false,
         }),
-        from_line: None,
-        notes: Vec::new(),
-        find_out: String::new(),
-        pull_bytes: None,
+        ..PlannedContainer::default()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Edits as sentences, for objects that are not changed with a patch.
 
-use mullion_engine::model::text::list_with;
-use serde_json::Value;
+use mullion_engine::model::text::{list_with, unquoted};
 
 use crate::report::FieldEdit;
 
@@ -11,15 +10,10 @@ pub(super) fn in_words(edits: &[FieldEdit], open: &[String], images: &str) -> St
         (_, None) => format!("remove {}", edit.path),
         (None, Some(after)) if edit.path.ends_with(']') && after.is_object() => {
             let list = edit.path.rsplit_once('[').map_or(edit.path.as_str(), |(list, _)| list);
-            format!("add {} to {list}", shown(after))
+            format!("add {} to {list}", unquoted(after))
         }
-        (_, Some(after)) => format!("set {} to {}", edit.path, shown(after)),
+        (_, Some(after)) => format!("set {} to {}", edit.path, unquoted(after)),
     };
     let open = open.iter().map(|name| format!("set the image of {name} to {images}"));
     list_with(edits.iter().map(edit).chain(open), "and")
-}
-
-/// A text as it is, and anything else as JSON.
-fn shown(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

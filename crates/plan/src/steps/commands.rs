@@ -6,6 +6,7 @@ use mullion_engine::model::cluster::{Node, Taint};
 use mullion_engine::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL};
 use serde_json::{Map, Value, json};
 
+use crate::commands::word;
 use crate::report::{CommandEffect, PlanCommand};
 use crate::scope::{NewPool, is_spot_taint};
 use crate::steps::step_input::StepInput;
@@ -33,30 +34,6 @@ const SET_BY_OTHERS: [&str; 7] = [
     "cloud.google.com",
     "mullion.dev",
 ];
-
-/// A word for a POSIX shell: names in a dump are untrusted.
-pub(crate) fn word(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,@%+".contains(&byte);
-    if !text.is_empty() && text.bytes().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-/// A command of `kubectl` or `mullion` that changes something.
-pub(crate) fn command(run: String, note: &str) -> PlanCommand {
-    PlanCommand { run, note: note.to_owned(), effect: CommandEffect::Changes, source: None, as_of: None }
-}
-
-/// One that changes nothing.
-pub(crate) fn reading(run: String, note: &str) -> PlanCommand {
-    PlanCommand { effect: CommandEffect::Reads, ..command(run, note) }
-}
-
-/// One that ends pods or removes something.
-pub(crate) fn destroying(run: String, note: &str) -> PlanCommand {
-    PlanCommand { effect: CommandEffect::Destroys, ..command(run, note) }
-}
 
 /// Which nodes are in a pool, for `kubectl`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use mullion_engine::model::text::list_with;
 
+use crate::commands::{reading, word};
 use crate::report::{PlanCommand, PoolPart, Step, StepKind};
-use crate::steps::commands::{provider_commands, provider_name, reading, word};
+use crate::steps::commands::{provider_commands, provider_name};
 use crate::steps::disruptions::budgets_that_allow;
 use crate::steps::step_input::{MAX_COMMANDS, StepInput, listed};
 use mullion_engine::model::MinorVersion;
@@ -116,7 +117,7 @@ fn unread_version(now: Option<MinorVersion>, wanted: &str, input: StepInput<'_>)
 
 /// `when`: before or after.
 fn print_version(when: &str) -> PlanCommand {
-    reading("kubectl version".to_owned(), &format!("Prints the version of the API server {when} the upgrade."))
+    reading("kubectl version".to_owned(), format!("Prints the version of the API server {when} the upgrade."))
 }
 
 /// The minor versions on the way, without the present one: at most ten. Without a present version, the last one.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use mullion_engine::model::text::counted;
 
+use crate::commands::word;
 use crate::report::Disruption;
-use crate::steps::commands::word;
 use crate::steps::step_input::StepInput;
 use crate::workload_move::WorkloadMove;
 use mullion_survey::inventory::{BudgetRecord, BudgetStatus};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use mullion_engine::model::text::counted;
 
+use crate::commands::{reading, word};
 use crate::report::{ObjectChange, PlanCommand, Step, StepKind, Verdict};
-use crate::steps::commands::{NodeSelections, reading, word};
+use crate::steps::commands::NodeSelections;
 use crate::steps::step_input::{MAX_COMMANDS, MAX_NAMES, StepInput, listed};
 use crate::steps::waves::{add_changes, add_rollouts, add_undo};
 use crate::workload_move::WorkloadMove;

@@ -5,9 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use mullion_engine::model::text::{counted, upper_first};
 
+use crate::commands::{reading, word};
 use crate::constraints::{InPlaceOffer, kubelets_of};
 use crate::report::{ConstraintState, InPlaceChange, InPlaceGate, InPlaceWorkload, Step, StepKind, Verdict};
-use crate::steps::commands::{NodeSelections, provider_commands, provider_name, reading, word};
+use crate::steps::commands::{NodeSelections, provider_commands, provider_name};
 use crate::steps::disruptions::{budgets_that_allow, disruptions};
 use crate::steps::step_input::{MAX_COMMANDS, StepInput, listed};
 use crate::steps::waves::{add_rollouts, add_undo};
@@ -366,7 +367,7 @@ fn change(offer: &InPlaceOffer, own: &[&WorkloadMove], input: StepInput<'_>) -> 
         if nodes.starts_with("--selector=") && !nodes.contains("windows-build") {
             step.commands.push(reading(
                 format!("kubectl get nodes {nodes} --output=wide"),
-                &format!("Every node must be Ready and have {release}."),
+                format!("Every node must be Ready and have {release}."),
             ));
         }
     }

@@ -7,12 +7,12 @@ use mullion_engine::model::names::RUNTIME_CLASS_PREFIX;
 use mullion_engine::model::settings::marks_windows;
 use mullion_engine::model::text::{counted, thousands};
 
+use crate::commands::{command, destroying, reading, word};
 use crate::report::{PlanCommand, PoolPart, Step, StepKind};
 use crate::scope::NewPool;
 use crate::steps::capacity::NodeRooms;
 use crate::steps::commands::{
-    NodeSelection, NodeSelections, command, destroying, pool_values, provider_commands, provider_name, provider_rows,
-    reading, word, zones,
+    NodeSelection, NodeSelections, pool_values, provider_commands, provider_name, provider_rows, zones,
 };
 use crate::steps::disruptions::budgets_that_allow;
 use crate::steps::step_input::{MAX_COMMANDS, StepInput, listed};
@@ -273,10 +273,7 @@ pub(crate) fn remove_pools(
     selections: &NodeSelections<'_>,
     input: StepInput<'_>,
 ) -> Step {
-    let leaving = || {
-        let pools = input.fleet.pools.iter().enumerate();
-        pools.filter(|(at, _)| input.scope.part(*at) == Some(PoolPart::Leaves)).map(|(_, pool)| pool)
-    };
+    let leaving = || input.scope.pools_of(input.fleet, PoolPart::Leaves).map(|(_, pool)| pool);
     let names: Vec<&str> = leaving().map(|pool| pool.name.as_str()).collect();
     let mut step = Step::new(StepKind::RemovePools, format!("Drain and delete {}", pools_named(&names)));
     if let Some(why) = input.unknown_pods() {

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use mullion_engine::model::text::{counted, thousands};
 
+use crate::commands::{reading, word};
 use crate::report::{Step, StepKind};
 use crate::steps::capacity::NodeRooms;
-use crate::steps::commands::{reading, word};
 use crate::steps::disruptions::disruptions;
 use crate::steps::step_input::{MAX_COMMANDS, StepInput, listed};
 use crate::workload_move::WorkloadMove;

@@ -325,7 +325,8 @@ fn runtimes_and_sizes_are_named() {
         [(LARGE_IMAGE - 1, None), (5 << 30, Some("A new node pulls more than 5 GiB for the container web."))]
     {
         large
-            .image_sizes
+            .reported_images
+            .sizes
             .insert("registry.example.com/web:1-nanoserver-ltsc2022".to_owned(), [(Build::new(26100), size)].into());
         let report = plan_of(&large);
         assert_eq!(report.workloads[0].risks.first().map(|risk| risk.what.as_str()), expected);

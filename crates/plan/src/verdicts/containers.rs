@@ -19,6 +19,7 @@ use mullion_survey::analysis::{ContainerPlace, RunningImages, ViewContainer, Wor
 use mullion_survey::inventory::{Inventory, PodShape};
 
 /// The containers and image volumes of a workload with their verdicts, and what is not known of their images.
+#[derive(Default)]
 pub(crate) struct JudgedContainers {
     pub(crate) containers: Vec<PlannedContainer>,
     pub(crate) image_volumes: Vec<PlannedContainer>,
@@ -38,7 +39,7 @@ pub(crate) fn containers(
     let isolation = Isolation::of(view, inventory);
     let judge = ImageJudge { inventory, running, scope, context };
     let in_pods = images_in_pods(view, |shape| shape.containers.iter().map(|one| (&*one.name, &*one.image)));
-    let mut judged = JudgedContainers { containers: Vec::new(), image_volumes: Vec::new(), gaps: BTreeSet::new() };
+    let mut judged = JudgedContainers::default();
     if isolation == Isolation::UnreadRuntimeClass {
         judged.gaps.insert(Gap::UnreadRuntimeClass);
     }
@@ -211,7 +212,7 @@ fn planned(
         known_from,
         verdict,
         because,
-        pull_bytes: inventory.image_sizes.get(pulled).and_then(|of_builds| of_builds.get(&target)).copied(),
+        pull_bytes: inventory.pull_bytes(pulled, target),
         proposal,
         from_line,
         notes,

@@ -23,6 +23,7 @@ const BASES: [(&str, &str); 2] =
     [("nanoserver", "mcr.microsoft.com/windows/nanoserver"), ("servercore", "mcr.microsoft.com/windows/servercore")];
 
 /// The verdict about one image.
+#[derive(Default)]
 pub(super) struct ImageVerdict {
     pub(super) verdict: Verdict,
     pub(super) because: String,
@@ -37,17 +38,7 @@ pub(super) struct ImageVerdict {
 
 impl ImageVerdict {
     fn new(verdict: Verdict, because: String) -> Self {
-        Self {
-            verdict,
-            because,
-            builds: Vec::new(),
-            known_from: Knowledge::Unknown,
-            proposal: None,
-            from_line: None,
-            notes: Vec::new(),
-            find_out: String::new(),
-            gap: None,
-        }
+        Self { verdict, because, ..Self::default() }
     }
 
     fn unknown(gap: Gap, image: &str) -> Self {
@@ -389,7 +380,7 @@ impl ImageJudge<'_> {
     /// What is known about a proposed image; an error says how its registry refutes it.
     fn confirmed(&self, proposed: &ProposedImage<'_>) -> Result<ProposalConfidence, String> {
         let written = &proposed.image;
-        if self.inventory.absent_images.contains(written) {
+        if self.inventory.reported_images.absent.contains(written) {
             return Err(format!("Its registry does not have {written}"));
         }
         let builds = self.inventory.snapshot.images.get(written).map(|platforms| platforms.builds());

@@ -436,7 +436,7 @@ fn a_registry_confirms_or_refutes_a_proposal() {
 
     let text = format!("{NODES}{}", deployment("web", &format!("containers: [{{name: web, image: '{image}'}}]")));
     let mut inventory = inventory(&text);
-    inventory.absent_images.insert(proposed.to_owned());
+    inventory.reported_images.absent.insert(proposed.to_owned());
     // Pods were read: there are none.
     inventory.counts.entry("pods").or_default();
     let report = plan_of(&inventory, 26100, false);
@@ -449,9 +449,9 @@ fn a_registry_confirms_or_refutes_a_proposal() {
     );
     assert!(report.unknown.is_empty(), "{:?}", report.unknown);
     // Sizes are those of the image that new nodes pull.
-    inventory.absent_images.clear();
-    inventory.image_sizes.insert(proposed.to_owned(), [(Build::new(26100), 7)].into());
-    inventory.image_sizes.insert(image.to_owned(), [(Build::new(26100), 9)].into());
+    inventory.reported_images.absent.clear();
+    inventory.reported_images.sizes.insert(proposed.to_owned(), [(Build::new(26100), 7)].into());
+    inventory.reported_images.sizes.insert(image.to_owned(), [(Build::new(26100), 9)].into());
     let report = plan_of(&inventory, 26100, false);
     assert_eq!(workload(&report, "web").containers[0].pull_bytes, Some(7));
     assert!(

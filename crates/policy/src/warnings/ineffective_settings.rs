@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use mullion_engine::model::settings::{Glob, Origin};
+use mullion_engine::model::text::unquoted;
 use serde_json::Value;
 
 use crate::documents::PodPolicy;
@@ -64,7 +65,7 @@ fn warn_of_overridden_keys(set: &PolicySet) -> Vec<PolicyWarning> {
         let mut lost: Vec<(&PodPolicy, Origin, Vec<String>)> = Vec::new();
         for (key, value, origin) in keys {
             let Some((other, higher)) = decided.get(&key).filter(|(other, _)| *other != value) else { continue };
-            let text = format!("`{key}: {}` (`{}` there)", print(&value), print(other));
+            let text = format!("`{key}: {}` (`{}` there)", unquoted(&value), unquoted(other));
             match lost.iter_mut().find(|(by, ..)| std::ptr::eq(*by, *higher)) {
                 Some((.., keys)) => keys.push(text),
                 None => lost.push((higher, origin, vec![text])),
@@ -89,8 +90,4 @@ fn warn_of_overridden_keys(set: &PolicySet) -> Vec<PolicyWarning> {
         }));
     }
     all
-}
-
-fn print(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -70,7 +70,7 @@ impl<'a> AgentPools<'a> {
             };
             let title = purpose.name();
             let linux = prefix(linux, LONGEST_NAME);
-            for pool in fleet.pools.iter().filter(|pool| pool.os == Some(Os::Windows)) {
+            for pool in fleet.windows_pools() {
                 if pools.contains(pool.name.as_str()) {
                     continue;
                 }

@@ -46,7 +46,7 @@ pub(crate) fn find(
     }
     let constraints = &view.placed_constraints(inventory);
     let mut missing = Vec::new();
-    for pool in fleet.pools.iter().filter(|pool| pool.os == Some(Os::Windows)) {
+    for pool in fleet.windows_pools() {
         let absent: Vec<&FleetNode<'_>> =
             fleet.nodes_of(pool).filter(|node| !placed.contains(node.node.name.as_str())).collect();
         let Some(first) = absent.first() else { continue };

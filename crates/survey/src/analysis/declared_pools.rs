@@ -214,7 +214,7 @@ impl<'a> DeclaredPools<'a> {
         Unknown::of(
             "Which pools without nodes Karpenter can start is not known: its NodePools were not read.",
             format!("Read them too, as with kubectl get {plurals} -o json; leave out what your cluster does not have."),
-            names.into_iter().map(|name| ObjectRef::cluster_wide("NodePool", name)),
+            names.into_iter().map(|name| ObjectRef::cluster_wide("NodePool", name)).collect(),
         )
     }
 

@@ -138,6 +138,11 @@ impl<'a> Fleet<'a> {
         pool.nodes.iter().filter_map(|at| self.nodes.get(*at))
     }
 
+    /// The pools of Windows nodes.
+    pub fn windows_pools(&self) -> impl Iterator<Item = &FleetPool> {
+        self.pools.iter().filter(|pool| pool.os == Some(Os::Windows))
+    }
+
     /// The name of the first node of a pool, which stands for it in a finding.
     pub(crate) fn first_node_of<'f>(&'f self, pool: &'f FleetPool) -> Option<&'f str> {
         self.nodes_of(pool).next().map(|node| node.node.name.as_str())
@@ -151,7 +156,7 @@ impl<'a> Fleet<'a> {
     /// Whether the pool of every Windows node is known. Without its build a node can be in another pool of the same name, or in
     /// one that is named after its system.
     pub(crate) fn knows_windows_pools(&self) -> bool {
-        self.pools.iter().all(|pool| pool.os != Some(Os::Windows) || pool.build.is_some())
+        self.windows_pools().all(|pool| pool.build.is_some())
     }
 
     /// Whether there are nodes of that operating system.

@@ -109,9 +109,7 @@ fn deadline(row: &LifecycleDate, fleet: &Fleet<'_>, images: &WindowsImages) -> O
     if by_nodes && pools.is_empty() {
         return None;
     }
-    let LifecycleDate { date, what, source, as_of, .. } = row;
-    let deadline = Deadline { date: *date, what: what.clone(), concerns, source: source.clone(), as_of: *as_of };
-    Some((deadline, pools))
+    Some((Deadline::of(row, concerns), pools))
 }
 
 /// Whether the image begins with that; a row without a tag is about the whole repository.

@@ -9,13 +9,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use mullion_engine::detect::ImageFacts;
+use mullion_engine::detect::image_names::ImageSource;
 use mullion_engine::model::Os;
 use mullion_engine::model::cluster::RuntimeClass;
 use mullion_engine::model::image::ImageRef;
 use mullion_engine::model::windows::{Build, Generation, STABLE_ABI_FROM, runs};
 
 use crate::analysis::fleet::Fleet;
-use crate::inventory::{ContainerShape, Inventory, ObjectKey, PodRecord, PodShape, RunningContainer, VolumeShape};
+use crate::inventory::{ContainerShape, Inventory, PodRecord, PodShape, RunningContainer, VolumeShape};
 use crate::messages::{Envelope, MessageClass, Translation, translate};
 use crate::report::Knowledge;
 
@@ -135,8 +136,7 @@ fn refused_images(pod: &PodRecord, inventory: &Inventory) -> Vec<Arc<str>> {
         let translation = translate(&text.reason, &text.message).filter(is_refused)?;
         image_of_message(pod, Some(text.container?), &translation)
     });
-    let key = ObjectKey { namespace: Arc::clone(&pod.namespace), kind: "Pod".into(), name: Arc::clone(&pod.name) };
-    let of_events = inventory.events.get(&key).into_iter().flatten().filter_map(|event| {
+    let of_events = inventory.events_of(pod).filter_map(|event| {
         let translation = translate(&event.reason, &event.message).filter(is_refused)?;
         image_of_message(pod, None, &translation)
     });
@@ -216,10 +216,10 @@ fn common(hosts: Option<&Hosts>) -> impl Iterator<Item = Build> + use<> {
 
 /// The source that states what an image is for, if no container runs it.
 pub(crate) fn stated_by(facts: &ImageFacts) -> Knowledge {
-    match facts.source.name() {
-        "policy" => Knowledge::Policy,
-        "registry" => Knowledge::Registry,
-        _ => Knowledge::Name,
+    match facts.source {
+        ImageSource::Policy => Knowledge::Policy,
+        ImageSource::Registry => Knowledge::Registry,
+        ImageSource::Tag | ImageSource::Repository | ImageSource::None => Knowledge::Name,
     }
 }
 

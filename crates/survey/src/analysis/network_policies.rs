@@ -11,7 +11,7 @@ use crate::analysis::findings::{Findings, FoundPlace};
 use crate::analysis::fleet::Fleet;
 use crate::analysis::workload_view::WorkloadView;
 use crate::inventory::Inventory;
-use crate::report::{ObjectRef, Unknown};
+use crate::report::{FirstObjects, ObjectRef, Unknown};
 
 /// The maximum number of comparisons of a requirement with the labels of a workload in one survey: 1,000 policies of one
 /// namespace with 10,000 workloads.
@@ -28,14 +28,14 @@ pub(crate) struct NetworkPolicies<'a> {
     enforcing: Option<HashSet<&'a str>>,
     left: usize,
     /// Workloads that were not compared.
-    not_compared: Vec<ObjectRef>,
+    not_compared: FirstObjects,
 }
 
 impl<'a> NetworkPolicies<'a> {
     pub(crate) fn new(inventory: &'a Inventory, fleet: &Fleet<'_>, found: &Findings<'_>) -> Self {
         let has_policies = !inventory.network_policies.is_empty();
         let enforcing = has_policies.then(|| enforcing_nodes(inventory, fleet, found)).flatten();
-        Self { inventory, enforcing, left: MAX_COMPARISONS, not_compared: Vec::new() }
+        Self { inventory, enforcing, left: MAX_COMPARISONS, not_compared: FirstObjects::default() }
     }
 
     /// Adds the pods of a Windows workload that policies select and nothing protects.
@@ -74,7 +74,7 @@ impl<'a> NetworkPolicies<'a> {
         let mut selecting = Vec::new();
         for policy in policies {
             let Some(left) = self.left.checked_sub(comparisons(&policy.selector)) else {
-                self.not_compared.push(view.object.clone());
+                self.not_compared.add(&view.object);
                 return None;
             };
             self.left = left;

@@ -48,7 +48,7 @@ pub fn group(inventory: &Inventory) -> Vec<OwnedPods<'_>> {
         }
     }
     for (at, pod) in inventory.pods.iter().enumerate() {
-        let own = ObjectKey { namespace: Arc::clone(&pod.namespace), kind: "Pod".into(), name: Arc::clone(&pod.name) };
+        let own = pod.key();
         let top = top_of(&own, pod.owner.as_ref(), &records);
         let group = entry(&mut groups, &top);
         group.pods.push(at);

@@ -38,7 +38,7 @@ impl<'a> PoolDrivers<'a> {
         let mut unknown = HashSet::new();
         let is_read = found.coverage().evidence(&["nodes", "csinodes"]) == ListEvidence::Whole;
         if is_read && fleet.knows_windows_pools() {
-            for pool in fleet.pools.iter().filter(|pool| pool.os == Some(Os::Windows)) {
+            for pool in fleet.windows_pools() {
                 let of_nodes: Option<Vec<_>> =
                     fleet.nodes_of(pool).map(|node| inventory.drivers.get(node.node.name.as_str())).collect();
                 match of_nodes {

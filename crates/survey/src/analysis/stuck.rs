@@ -15,7 +15,7 @@ use crate::analysis::node_classes::{NodeClasses, Obstacle, with_class};
 use crate::analysis::owners::OwnedPods;
 use crate::analysis::workload_view::{FleetRules, ViewContainer, WorkloadView};
 use crate::catalogue::{FindingGroup, find_kind};
-use crate::inventory::{Inventory, ObjectKey, PodRecord};
+use crate::inventory::{Inventory, PodRecord};
 use crate::messages::{Envelope, MessageClass, Translation, translate};
 use crate::report::Knowledge;
 
@@ -111,11 +111,8 @@ fn texts<'a>(pod: &'a PodRecord, context: &StuckContext<'a>) -> Vec<PodText<'a>>
         from_status: true,
     });
     let mut all: Vec<PodText<'a>> = of_status.collect();
-    let key = ObjectKey { namespace: pod.namespace.clone(), kind: "Pod".into(), name: pod.name.clone() };
-    if !pod.started
-        && let Some(events) = context.inventory.events.get(&key)
-    {
-        all.extend(events.iter().map(|event| PodText {
+    if !pod.started {
+        all.extend(context.inventory.events_of(pod).map(|event| PodText {
             path: format!("message of Event {}", event.reason),
             reason: &event.reason,
             message: &event.message,

@@ -27,12 +27,7 @@ pub fn coverage(inventory: &Inventory, is_plan: bool) -> Coverage {
         match inventory.counts.get(kind.plural) {
             Some(objects) => read.push(KindCount { kind: kind.plural.to_owned(), objects: *objects }),
             None if kind.reading == unused || unread.iter().any(|one| one.kind == kind.plural) => {}
-            None => unread.push(Unread {
-                kind: kind.plural.to_owned(),
-                namespace: None,
-                reason: "none in the dump".to_owned(),
-                missing: kind.missing.to_owned(),
-            }),
+            None => unread.push(Unread::new(kind.plural, "none in the dump", kind.missing)),
         }
     }
     for (_, kind) in PROVISIONER_KINDS {
@@ -45,20 +40,18 @@ pub fn coverage(inventory: &Inventory, is_plan: bool) -> Coverage {
     let without_status = inventory.pods.iter().filter(|pod| !pod.reported).count();
     if without_status > 0 {
         let have = if without_status == 1 { "has" } else { "have" };
-        unread.push(Unread {
-            kind: STATUSES.to_owned(),
-            namespace: None,
-            reason: format!("{} {have} no status", counted(without_status, "pod")),
-            missing: "whether these pods run, and what is wrong with them".to_owned(),
-        });
+        unread.push(Unread::new(
+            STATUSES,
+            format!("{} {have} no status", counted(without_status, "pod")),
+            "whether these pods run, and what is wrong with them",
+        ));
     }
     if inventory.repeated > 0 {
-        unread.push(Unread {
-            kind: REPEATED.to_owned(),
-            namespace: None,
-            reason: format!("{} in more than one place; the first was read", counted(inventory.repeated, "object")),
-            missing: "what changed between two dumps".to_owned(),
-        });
+        unread.push(Unread::new(
+            REPEATED,
+            format!("{} in more than one place; the first was read", counted(inventory.repeated, "object")),
+            "what changed between two dumps",
+        ));
     }
     let seconds = |time: &str| time.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second);
     let times: Vec<(i64, &str, &str)> =
@@ -66,12 +59,11 @@ pub fn coverage(inventory: &Inventory, is_plan: bool) -> Coverage {
     if let (Some(first), Some(last)) = (times.iter().min(), times.iter().max())
         && last.0 - first.0 > SAME_DUMP
     {
-        unread.push(Unread {
-            kind: OTHER_TIMES.to_owned(),
-            namespace: None,
-            reason: format!("{} is of {}, and {} of {}", first.1, first.2, last.1, last.2),
-            missing: "one state of the cluster: what ran on a node may have changed in between".to_owned(),
-        });
+        unread.push(Unread::new(
+            OTHER_TIMES,
+            format!("{} is of {}, and {} of {}", first.1, first.2, last.1, last.2),
+            "one state of the cluster: what ran on a node may have changed in between",
+        ));
     }
     Coverage { read, unread }
 }

@@ -28,8 +28,8 @@ use crate::evidence::{ListEvidence, Statement};
 use crate::facts::{Facts, SURVEY_TABLES};
 use crate::inventory::{Inventory, PodRecord};
 use crate::report::{
-    Coverage, DaemonSetPools, Header, ImageBuild, NamespaceChanges, ObjectRef, PodPlacement, RuleCount, SCHEMA, Source,
-    SurveyReport, Unknown, Workload,
+    Coverage, DaemonSetPools, FirstObjects, Header, ImageBuild, NamespaceChanges, ObjectRef, PodPlacement, RuleCount,
+    SCHEMA, Source, SurveyReport, Unknown, Workload,
 };
 
 /// The input of a survey besides the objects.
@@ -59,7 +59,7 @@ impl SurveyContext<'_> {
             mullion: self.mullion.to_owned(),
             kubernetes: inventory.kubernetes.clone(),
             today: self.today,
-            dates_as_of: self.facts.checked,
+            dates_as_of: self.facts.checked(),
             redacted: false,
         }
     }
@@ -102,11 +102,11 @@ pub fn survey(inventory: &Inventory, context: SurveyContext<'_>) -> SurveyReport
     agents.find(fleet, &mut totals.findings);
     let declared = DeclaredPools::compared(view_context, classes);
     declared.find(fleet, &mut totals.findings);
-    let mut unknown = totals.unknown(fleet);
+    let Totals { findings, mut workloads, daemon_sets, builds, changes, pods_known, unknown, .. } = totals;
+    let mut unknown = unknown.report(fleet);
     unknown.extend(network_policies.unknown());
     unknown.extend(declared.unknown(fleet));
     unknown.extend(unusable_facts(inventory, policies));
-    let Totals { findings, mut workloads, daemon_sets, builds, changes, pods_known, .. } = totals;
     for workload in &mut workloads {
         workload.findings = findings.codes_of(&workload.object);
     }
@@ -156,7 +156,7 @@ fn unusable_facts(inventory: &Inventory, policies: &PolicySet) -> Option<Unknown
     Unknown::of(
         "What these objects require of pods is not known: an annotation, or a list of taints or tolerations, cannot be read or is too large to use.",
         "Run mullion status, which names the values and the limits; shorten or correct them.",
-        objects,
+        objects.collect(),
     )
 }
 
@@ -189,10 +189,16 @@ struct Totals<'c> {
     builds: BTreeMap<Vec<Build>, (ImageBuild, BTreeSet<String>)>,
     changes: BTreeMap<String, (NamespaceChanges, RuleCounts)>,
     images: WindowsImages,
-    without_build: Vec<ObjectRef>,
-    moved_tags: Vec<ObjectRef>,
-    newer_hosts: Vec<ObjectRef>,
-    undecided: Vec<ObjectRef>,
+    unknown: UnknownWorkloads,
+}
+
+/// Workloads of which something is not known.
+#[derive(Default)]
+struct UnknownWorkloads {
+    without_build: FirstObjects,
+    moved_tags: FirstObjects,
+    newer_hosts: FirstObjects,
+    undecided: FirstObjects,
 }
 
 impl<'c> Totals<'c> {
@@ -205,10 +211,7 @@ impl<'c> Totals<'c> {
             builds: BTreeMap::new(),
             changes: BTreeMap::new(),
             images: WindowsImages::default(),
-            without_build: Vec::new(),
-            moved_tags: Vec::new(),
-            newer_hosts: Vec::new(),
-            undecided: Vec::new(),
+            unknown: UnknownWorkloads::default(),
         }
     }
 
@@ -236,7 +239,7 @@ impl<'c> Totals<'c> {
             }
         }
         if matches!(view.os, DetectedOs::Undecided) {
-            self.undecided.push(view.object.clone());
+            self.unknown.undecided.add(&view.object);
         }
         self.workloads.push(Workload {
             os: view.os.name().to_owned(),
@@ -278,53 +281,56 @@ impl<'c> Totals<'c> {
         if unknown.peek().is_some() {
             let images: Vec<&str> = unknown.map(|image| image.report.image.as_str()).collect();
             let list = if images.iter().any(|image| running.has_several(image)) {
-                &mut self.moved_tags
+                &mut self.unknown.moved_tags
             } else if images.iter().all(|image| running.hosts(image).next().is_some()) {
-                &mut self.newer_hosts
+                &mut self.unknown.newer_hosts
             } else {
-                &mut self.without_build
+                &mut self.unknown.without_build
             };
-            list.push(view.object.clone());
+            list.add(&view.object);
         }
     }
+}
 
-    fn unknown(&self, fleet: &Fleet<'_>) -> Vec<Unknown> {
+impl UnknownWorkloads {
+    /// What is not known of them, and of the fleet.
+    fn report(self, fleet: &Fleet<'_>) -> Vec<Unknown> {
         let without = fleet.nodes.iter().filter(|one| one.node.os == Some(Os::Windows) && one.node.build.is_none());
         let has_revision = |pool: &&FleetPool| {
             let revision = |node: &FleetNode<'_>| node.record.is_some_and(|record| record.revision.is_some());
-            pool.os == Some(Os::Windows) && fleet.nodes_of(pool).any(revision)
+            fleet.nodes_of(pool).any(revision)
         };
-        let pools = fleet.pools.iter().filter(has_revision);
+        let pools = fleet.windows_pools().filter(has_revision);
         let unknown = [
             Unknown::of(
                 "The Windows build of images of these workloads is not known.",
                 "Ask the registry with mullion image IMAGE --registry, or describe the images in a PodPolicy.",
-                self.without_build.iter().cloned(),
+                self.without_build,
             ),
             Unknown::of(
                 "The images of these workloads run on Windows Server 2025 or newer nodes, so they are for a build from 10.0.20348 on; which one is not known.",
                 "Ask the registry with mullion image IMAGE --registry.",
-                self.newer_hosts.iter().cloned(),
+                self.newer_hosts,
             ),
             Unknown::of(
                 "The Windows build of images of these workloads is not known, because their tags have had several images: containers of one tag run with different image IDs on different builds.",
                 "Ask the registry for the present image with mullion image IMAGE --registry; use tags that are not moved, or digests.",
-                self.moved_tags.iter().cloned(),
+                self.moved_tags,
             ),
             Unknown::of(
                 "The operating system of these workloads is not known: nothing states it, and no container shows it.",
                 "Set nodeSelector kubernetes.io/os in the pod template, or describe the images in a PodPolicy.",
-                self.undecided.iter().cloned(),
+                self.undecided,
             ),
             Unknown::of(
                 "The Windows build of these nodes is not known.",
                 "Look at status.nodeInfo.kernelVersion and at the label node.kubernetes.io/windows-build.",
-                without.map(|one| ObjectRef::cluster_wide("Node", &*one.node.name)),
+                without.map(|one| ObjectRef::cluster_wide("Node", &*one.node.name)).collect(),
             ),
             Unknown::of(
                 "Whether Microsoft has a newer revision of Windows for these pools is not known: revisions are compared only within the fleet.",
                 "Compare them with https://learn.microsoft.com/windows/release-health/windows-server-release-info.",
-                pools.map(|pool| ObjectRef::cluster_wide("NodePool", &*pool.name)),
+                pools.map(|pool| ObjectRef::cluster_wide("NodePool", &*pool.name)).collect(),
             ),
         ];
         unknown.into_iter().flatten().collect()

@@ -6,7 +6,7 @@ use mullion_engine::model::text::counted;
 
 use crate::evidence::{ListEvidence, Statement};
 use crate::inventory::{Inventory, PodRecord};
-use crate::report::{Coverage, ObjectRef, Unknown};
+use crate::report::{Coverage, FirstObjects, ObjectRef, Unknown};
 
 /// What is not known of the pods of these pools, if pods were not read. Their numbers are `null` in the JSON.
 pub fn unread_pods<'a>(coverage: &Coverage, pools: impl Iterator<Item = &'a str>) -> Option<Unknown> {
@@ -15,7 +15,7 @@ pub fn unread_pods<'a>(coverage: &Coverage, pools: impl Iterator<Item = &'a str>
     Unknown::of(
         format!("Which pods run in these pools, and whether they are stuck or misplaced, is not known: {why}."),
         "Read the pods too, as with kubectl get nodes,pods --all-namespaces -o json.",
-        pools.into_iter().map(|name| ObjectRef::cluster_wide("NodePool", name)),
+        pools.into_iter().map(|name| ObjectRef::cluster_wide("NodePool", name)).collect(),
     )
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn unread_changes(evidence: &ListEvidence) -> Option<Unknown> {
     Unknown::of(
         format!("What Mullion would change is not known: {why}."),
         "Read the namespaces too, as with kubectl get nodes,pods,namespaces --all-namespaces -o json.",
-        [ObjectRef::cluster_wide("Cluster", "changes")],
+        FirstObjects::from_iter([ObjectRef::cluster_wide("Cluster", "changes")]),
     )
 }
 
@@ -41,6 +41,6 @@ pub fn virtual_nodes(inventory: &Inventory) -> Option<Unknown> {
             if pods == 1 { "is" } else { "are" },
         ),
         "See the documentation of the virtual kubelet.",
-        nodes.iter().map(|name| ObjectRef::cluster_wide("Node", &**name)),
+        nodes.iter().map(|name| ObjectRef::cluster_wide("Node", &**name)).collect(),
     )
 }

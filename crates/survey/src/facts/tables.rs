@@ -19,8 +19,6 @@ use crate::node_product::NodeProduct;
 /// Dates, image facts, constraints, behavior changes and commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// The day on which all dates had been compared with their sources.
-    pub checked: Date,
     /// When support ends.
     pub dates: Vec<LifecycleDate>,
     /// The limits of Kubernetes versions and providers.
@@ -85,12 +83,16 @@ impl Facts {
         end(NodeProduct::Server).or_else(|| end(NodeProduct::Client))
     }
 
+    /// The day on which all dates had been compared with their sources.
+    pub fn checked(&self) -> Date {
+        self.origins.get(&FactsTable::Dates).map_or(Date::MIN, |origin| origin.checked)
+    }
+
     /// The tables that are part of Mullion. A test parses them, so they are never malformed.
     pub fn built_in() -> Self {
         let images = PublishedImages::shipped();
         let checked = images.as_of.unwrap_or(Date::MIN);
         let mut facts = Self {
-            checked: Date::MIN,
             dates: Vec::new(),
             constraints: Vec::new(),
             changes: Vec::new(),
@@ -127,36 +129,28 @@ impl Facts {
 
     fn replace(&mut self, from: FactsFile, replaced: bool) {
         let FactsFile { checked, dates, images, constraints, changes, commands } = from;
-        let origins = &mut self.origins;
-        let mut note = |table, checked| origins.insert(table, TableOrigin { replaced, checked });
-        if let Some(rows) = dates {
-            self.checked = oldest_check(&rows, checked);
-            note(FactsTable::Dates, self.checked);
-            self.dates = rows;
+        let days = [
+            (FactsTable::Dates, replace_table(&mut self.dates, dates, checked)),
+            (FactsTable::Constraints, replace_table(&mut self.constraints, constraints, checked)),
+            (FactsTable::Changes, replace_table(&mut self.changes, changes, checked)),
+            (FactsTable::Commands, replace_table(&mut self.commands, commands, checked)),
+            (FactsTable::Images, images.as_ref().map(|_| checked)),
+        ];
+        for (table, checked) in days {
+            self.origins.extend(checked.map(|checked| (table, TableOrigin { replaced, checked })));
         }
         if let Some(images) = images {
             self.images = Cow::Owned(PublishedImages { as_of: Some(checked), images });
-            note(FactsTable::Images, checked);
-        }
-        if let Some(rows) = constraints {
-            note(FactsTable::Constraints, oldest_check(&rows, checked));
-            self.constraints = rows;
-        }
-        if let Some(rows) = changes {
-            note(FactsTable::Changes, oldest_check(&rows, checked));
-            self.changes = rows;
-        }
-        if let Some(rows) = commands {
-            note(FactsTable::Commands, oldest_check(&rows, checked));
-            self.commands = rows;
         }
     }
 }
 
-/// The day of the row whose comparison is the longest ago. `checked`: of rows without a day of their own.
-fn oldest_check<T: FactsRow>(rows: &[T], checked: Date) -> Date {
+/// Replaces a table by that of a file, if the file has it. Returns the day of the row whose comparison is the longest ago.
+/// `checked`: of rows without a day of their own.
+fn replace_table<T: FactsRow>(own: &mut Vec<T>, rows: Option<Vec<T>>, checked: Date) -> Option<Date> {
+    *own = rows?;
     let day = |row: &T| row.days().and_then(|(_, own)| own).unwrap_or(checked);
-    rows.iter().map(day).min().unwrap_or(checked)
+    Some(own.iter().map(day).min().unwrap_or(checked))
 }
 
 #[cfg(test)]

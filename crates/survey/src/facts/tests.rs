@@ -93,7 +93,7 @@ fn dates_are_complete_and_in_order() {
         // `ended` and `ends` are relative to the day of the check.
         let has = |words: &[&str]| row.what.split(' ').any(|word| words.contains(&word));
         let (past, future) = (has(&["ended", "lost"]), has(&["ends", "loses", "deletes"]));
-        assert!(past != future && past == (row.date <= facts.checked), "{} on {}", row.what, row.date);
+        assert!(past != future && past == (row.date <= facts.checked()), "{} on {}", row.what, row.date);
         assert_eq!(row.deletes, has(&["deletes"]), "{}", row.what);
     }
     let rows = |concerns: &dyn Fn(&Concerns) -> bool| {
@@ -243,7 +243,10 @@ fn a_file_replaces_only_its_tables() {
     );
     let (facts, built_in) = (Facts::parse("t", &text).unwrap(), Facts::built_in());
     assert_eq!((facts.dates.len(), facts.images.images.len()), (1, 1));
-    assert_eq!((facts.checked.to_string(), built_in.checked.to_string()), ("2026-01-01".into(), "2026-11-28".into()));
+    assert_eq!(
+        (facts.checked().to_string(), built_in.checked().to_string()),
+        ("2026-01-01".into(), "2026-11-28".into())
+    );
     assert_eq!(facts.constraints, built_in.constraints);
     let replaced = facts.origins.iter().filter(|(_, origin)| origin.replaced).map(|(table, _)| table.name());
     assert_eq!(replaced.collect::<Vec<_>>(), ["dates", "images"]);

@@ -26,7 +26,7 @@ pub use kinds::{
 pub(crate) use kinds::{OTHER_TIMES, REPEATED, STATUSES, is_only_in_dumps};
 pub(crate) use node_pools::NodePoolRecord;
 pub(crate) use reader::LONGEST_NAME;
-pub use reader::{InventoryReader, ReadInput};
+pub use reader::{InventoryReader, ReadInput, is_finished_job};
 pub use records::{
     BudgetRecord, BudgetStatus, ContainerShape, Inventory, NodeRecord, NodeSize, ObjectKey, PodRecord, PodShape,
     VolumeShape,

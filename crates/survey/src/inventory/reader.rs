@@ -1,7 +1,8 @@
 //! Builds an inventory, object by object.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Arc;
 
 use mullion_engine::model::declared_features::{DeclaredFeature, needed_features};
@@ -346,12 +347,7 @@ impl InventoryReader {
         let names = node.pointer("/status/declaredFeatures").and_then(Value::as_array)?;
         let names = names.iter().filter_map(Value::as_str).map(|name| share(&mut self.texts, name));
         let features: BTreeSet<Arc<str>> = names.collect();
-        if let Some(known) = self.features.get(&features) {
-            return Some(Arc::clone(known));
-        }
-        let features = Arc::new(features);
-        self.features.insert(Arc::clone(&features));
-        Some(features)
+        Some(share(&mut self.features, features))
     }
 
     fn read_network_policy(&mut self, namespace: &str, name: &str, object: &Value) -> Result<(), String> {
@@ -409,16 +405,9 @@ impl InventoryReader {
         let deployment = deployment.filter(|_| name.len() < LONGEST_NAME);
         let deployment = deployment.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
         let deployment = deployment.filter(|name| !name.is_empty()).map(str::to_owned);
-        let owner = Arc::new(OwnerKey {
-            kind: self.text(kind),
-            name: self.text(name),
-            deployment: deployment.map(|name| self.text(&name)),
-        });
-        if let Some(known) = self.owners.get(&owner) {
-            return Some(Arc::clone(known));
-        }
-        self.owners.insert(Arc::clone(&owner));
-        Some(owner)
+        let deployment = deployment.map(|name| self.text(&name));
+        let owner = OwnerKey { kind: self.text(kind), name: self.text(name), deployment };
+        Some(share(&mut self.owners, owner))
     }
 
     fn read_workload(&mut self, kind: WorkloadKind, namespace: &str, name: &str, object: &Value) {
@@ -428,7 +417,7 @@ impl InventoryReader {
         let judged = owner.is_none() || (kind != WorkloadKind::Job && replicas != Some(0));
         let key = ObjectKey { namespace: self.text(namespace), kind: self.text(kind.name()), name: name.into() };
         let text = if judged { object.to_string().into() } else { Box::default() };
-        if !judged && kind == WorkloadKind::Job && !has_ended(object) {
+        if !judged && kind == WorkloadKind::Job && !is_finished_job(object) {
             self.inventory.owned_jobs.insert(key.clone(), object.to_string().into());
         }
         if let Some(pod) = Pod::of(kind, object).filter(|_| judged) {
@@ -449,9 +438,6 @@ impl InventoryReader {
 
     fn read_pod(&mut self, namespace: &str, name: &str, object: &Value) {
         let (shape, target) = self.shape(object);
-        let texts = &mut self.texts;
-        let status = object.get("status").unwrap_or(&Value::Null);
-        let status = read_status(status, &shape.containers, |text| share(texts, text));
         let owner = self.owner(object);
         let node = object.pointer("/spec/nodeName").and_then(Value::as_str).filter(|node| !node.is_empty());
         let namespace = self.text(namespace);
@@ -464,25 +450,19 @@ impl InventoryReader {
             self.inventory.samples.insert(self.inventory.pods.len(), sample.to_string().into());
         }
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-        let record = PodRecord {
+        let mut record = PodRecord {
             namespace,
             name: name.into(),
             uid: text("/metadata/uid").unwrap_or_default().into(),
             deleted_at: text("/metadata/deletionTimestamp").map(Into::into),
             owner,
-            node: node.map(|node| share(&mut self.texts, node)),
-            target: target.map(|target| share(&mut self.texts, &target)),
+            node: node.map(|node| self.text(node)),
+            target: target.map(|target| self.text(&target)),
             shape,
-            reported: status.reported,
-            ready: status.ready,
-            ended: status.ended,
-            unschedulable: status.unschedulable,
-            started: status.started,
-            is_start_known: status.is_start_known,
-            accepted_at: status.accepted_at,
-            running: status.running.into(),
-            problems: status.problems.into(),
+            ..PodRecord::default()
         };
+        let status = object.get("status").unwrap_or(&Value::Null);
+        read_status(&mut record, status, |text| share(&mut self.texts, text));
         self.inventory.pods.push(record);
     }
 
@@ -586,19 +566,23 @@ fn containers_of<'p>(pod: Pod<'p>, volumes: &[ImageVolume<'p>]) -> Vec<(&'p str,
     pod.containers().map(of).collect()
 }
 
-/// Whether a Job is complete or has failed.
-fn has_ended(job: &Value) -> bool {
+/// Whether the status of a Job states that it has ended. Its pods may be gone, and a dump may have no status.
+pub fn is_finished_job(job: &Value) -> bool {
     let conditions = job.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
-    conditions.into_iter().any(|condition| condition.get("status").and_then(Value::as_str) == Some("True"))
+    let is = |condition: &Value, key: &str, values: &[&str]| {
+        condition.get(key).and_then(Value::as_str).is_some_and(|value| values.contains(&value))
+    };
+    conditions.into_iter().any(|one| is(one, "type", &["Complete", "Failed"]) && is(one, "status", &["True"]))
 }
 
-fn share(texts: &mut HashSet<Arc<str>>, text: &str) -> Arc<str> {
-    if let Some(known) = texts.get(text) {
+/// The value that is equal to `value`, stored once.
+fn share<T: ?Sized + Eq + Hash>(known: &mut HashSet<Arc<T>>, value: impl Borrow<T> + Into<Arc<T>>) -> Arc<T> {
+    if let Some(known) = known.get(value.borrow()) {
         return Arc::clone(known);
     }
-    let text: Arc<str> = text.into();
-    texts.insert(Arc::clone(&text));
-    text
+    let value = value.into();
+    known.insert(Arc::clone(&value));
+    value
 }
 
 /// Removes the requirements for one node's name, which the DaemonSet controller writes, and returns the name.

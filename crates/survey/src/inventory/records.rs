@@ -66,18 +66,19 @@ pub struct Inventory {
     pub(crate) times: Vec<(String, Box<str>)>,
     /// The version of the API server.
     pub kubernetes: Option<String>,
-    /// Images that their registries do not have.
-    pub absent_images: BTreeSet<String>,
-    /// The compressed bytes that a node of that build pulls, by image.
-    pub image_sizes: BTreeMap<String, BTreeMap<Build, u64>>,
-    /// Why a registry reported nothing about an image, by image.
-    pub unanswered_images: BTreeMap<String, String>,
+    /// What registries reported, except the platforms, which are in the snapshot.
+    pub reported_images: ImagePlatforms,
 }
 
 impl Inventory {
     /// Why something of the coverage was not read; `None` if it was, or was not requested. `kind`: in the plural.
     pub fn why_unread(&self, kind: &str) -> Option<&str> {
         self.unread.iter().find(|unread| unread.kind == kind).map(|unread| unread.reason.as_str())
+    }
+
+    /// The Events about the name of a pod.
+    pub(crate) fn events_of(&self, pod: &PodRecord) -> impl Iterator<Item = &EventRecord> {
+        self.events.get(&pod.key()).into_iter().flatten()
     }
 
     /// When the objects were read: the newest time in any input, as RFC 3339.
@@ -87,19 +88,10 @@ impl Inventory {
 
     /// Adds what registries reported.
     pub fn add_images(&mut self, reported: ImagePlatforms) {
-        let mut all = ImagePlatforms {
-            taken_at: None,
-            images: mem::take(&mut self.snapshot.images),
-            sizes: mem::take(&mut self.image_sizes),
-            absent: mem::take(&mut self.absent_images),
-            unanswered: mem::take(&mut self.unanswered_images),
-        };
+        let all = &mut self.reported_images;
+        all.images = mem::take(&mut self.snapshot.images);
         all.extend(reported);
-        let ImagePlatforms { taken_at: _, images, sizes, absent, unanswered } = all;
-        self.snapshot.images = images;
-        self.image_sizes = sizes;
-        self.absent_images = absent;
-        self.unanswered_images = unanswered;
+        self.snapshot.images = mem::take(&mut all.images);
     }
 
     /// Whether a registry need not be queried about an image: its platforms are known, and the bytes that a node of
@@ -110,8 +102,8 @@ impl Inventory {
     }
 
     /// The compressed bytes that a node of that build pulls, if a registry reported them.
-    pub(crate) fn pull_bytes(&self, image: &str, host: Build) -> Option<u64> {
-        self.image_sizes.get(image)?.get(&host).copied()
+    pub fn pull_bytes(&self, image: &str, host: Build) -> Option<u64> {
+        self.reported_images.sizes.get(image)?.get(&host).copied()
     }
 
     /// The RuntimeClass of that name, if it was read.
@@ -214,7 +206,7 @@ pub(crate) struct OwnerKey {
 }
 
 /// A pod.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct PodRecord {
     pub(crate) namespace: Arc<str>,
@@ -244,12 +236,16 @@ pub struct PodRecord {
     /// When the kubelet accepted it, as RFC 3339.
     pub(crate) accepted_at: Option<Box<str>>,
     /// The containers that started, whether or not they still run.
-    pub(crate) running: Box<[RunningContainer]>,
+    pub(crate) running: Vec<RunningContainer>,
     /// The problems that its status reports.
-    pub(crate) problems: Box<[StatusText]>,
+    pub(crate) problems: Vec<StatusText>,
 }
 
 impl PodRecord {
+    pub(crate) fn key(&self) -> ObjectKey {
+        ObjectKey { namespace: Arc::clone(&self.namespace), kind: "Pod".into(), name: Arc::clone(&self.name) }
+    }
+
     /// Whether it is on a node, and nothing is known of what runs there.
     pub fn is_unreported(&self) -> bool {
         self.node.is_some() && !self.reported
@@ -380,7 +376,10 @@ unanswered:
         let (inventory, _) = read(&saved);
         let host = Build::new(26100);
         assert_eq!(inventory.pull_bytes("a:1", host), Some(7));
-        assert!(inventory.absent_images.contains("c:1") && inventory.unanswered_images.contains_key("d:1"));
+        assert!(
+            inventory.reported_images.absent.contains("c:1")
+                && inventory.reported_images.unanswered.contains_key("d:1")
+        );
         assert_eq!(inventory.taken_at(), None, "the time of the dump is another one");
         // Such a node takes no entry of b:1, so there is no size to query.
         let known = ["a:1", "b:1", "c:1", "d:1"].map(|image| inventory.is_image_known(image, host));

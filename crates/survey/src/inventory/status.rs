@@ -4,23 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::inventory::records::{ContainerShape, RunningContainer, StatusText};
-
-/// What the status of a pod contains.
-#[derive(Debug, Default)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(crate) struct PodStatus {
-    /// Whether there is a status at all: without one, nothing is known of what runs.
-    pub(crate) reported: bool,
-    pub(crate) ready: bool,
-    pub(crate) ended: bool,
-    pub(crate) unschedulable: bool,
-    pub(crate) started: bool,
-    pub(crate) is_start_known: bool,
-    pub(crate) accepted_at: Option<Box<str>>,
-    pub(crate) running: Vec<RunningContainer>,
-    pub(crate) problems: Vec<StatusText>,
-}
+use crate::inventory::records::{ContainerShape, PodRecord, RunningContainer, StatusText};
 
 /// Lists of container statuses, with the lists of the spec that they refer to.
 const LISTS: [&str; 3] = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"];
@@ -32,24 +16,18 @@ const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 /// (kubelet `pkg/kubelet/kubelet_pods.go`).
 const NEVER_RAN: [&str; 3] = ["StartError", "ContainerCannotRun", "ContainerStatusUnknown"];
 
-/// Reads `status` of a stripped pod. `text` shares a reason.
-pub(crate) fn read_status(
-    status: &Value,
-    containers: &[ContainerShape],
-    mut text: impl FnMut(&str) -> Arc<str>,
-) -> PodStatus {
+/// Reads `status` of a stripped pod into its record. `text` shares a reason.
+pub(crate) fn read_status(record: &mut PodRecord, status: &Value, mut text: impl FnMut(&str) -> Arc<str>) {
+    let shape = Arc::clone(&record.shape);
     let string = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let phase = string(status, "phase");
-    let mut found = PodStatus {
-        reported: status.as_object().is_some_and(|status| !status.is_empty()),
-        ended: matches!(phase.as_str(), "Succeeded" | "Failed"),
-        is_start_known: is_start_known(status, containers),
-        accepted_at: status.get("startTime").and_then(Value::as_str).map(Into::into),
-        ..PodStatus::default()
-    };
+    record.reported = status.as_object().is_some_and(|status| !status.is_empty());
+    record.ended = matches!(phase.as_str(), "Succeeded" | "Failed");
+    record.is_start_known = is_start_known(status, &shape.containers);
+    record.accepted_at = status.get("startTime").and_then(Value::as_str).map(Into::into);
     let (reason, message) = (string(status, "reason"), string(status, "message"));
     if phase == "Failed" && !reason.is_empty() {
-        found.problems.push(StatusText {
+        record.problems.push(StatusText {
             path: if message.is_empty() { "status.reason" } else { "status.message" }.into(),
             reason: text(&reason),
             message: message.into(),
@@ -61,11 +39,11 @@ pub(crate) fn read_status(
     for (at, condition) in conditions.enumerate() {
         let is = |value: &str| condition.get("status").and_then(Value::as_str) == Some(value);
         match condition.get("type").and_then(Value::as_str) {
-            Some("Ready") => found.ready = is("True"),
+            Some("Ready") => record.ready = is("True"),
             // `SchedulingGated` is the other reason: the pod is held back on purpose.
             Some("PodScheduled") if is("False") && string(condition, "reason") != "SchedulingGated" => {
-                found.unschedulable = true;
-                found.problems.push(StatusText {
+                record.unschedulable = true;
+                record.problems.push(StatusText {
                     path: format!("status.conditions[{at}].message").into(),
                     reason: text(&string(condition, "reason")),
                     message: string(condition, "message").into(),
@@ -79,10 +57,11 @@ pub(crate) fn read_status(
     for list in LISTS {
         let statuses = status.get(list).and_then(Value::as_array).into_iter().flatten();
         for (at, one) in statuses.enumerate() {
-            read_container(&mut found, one, &format!("status.{list}[{at}]"), containers, &mut text);
+            read_container(record, one, &format!("status.{list}[{at}]"), &shape.containers, &mut text);
         }
     }
-    found
+    record.running.shrink_to_fit();
+    record.problems.shrink_to_fit();
 }
 
 /// Whether the status of each container is there and shows whether it ran: not if the kubelet lost an earlier run of it.
@@ -113,7 +92,7 @@ fn is_without_start(ended: &Value) -> bool {
 }
 
 fn read_container(
-    found: &mut PodStatus,
+    record: &mut PodRecord,
     status: &Value,
     path: &str,
     containers: &[ContainerShape],
@@ -123,7 +102,7 @@ fn read_container(
     let container = containers.iter().position(|known| &*known.name == name).and_then(|at| u16::try_from(at).ok());
     let ready = status.get("ready").and_then(Value::as_bool) == Some(true);
     let running = status.pointer("/state/running").is_some();
-    found.started |= ready || running;
+    record.started |= ready || running;
     let mut ran_here = running;
     for state in ["state", "lastState"] {
         let Some(state_value) = status.get(state) else { continue };
@@ -132,7 +111,7 @@ fn read_container(
             let message = waiting.get("message").and_then(Value::as_str).unwrap_or_default();
             if !reason.is_empty() && (!STARTING.contains(&reason) || !message.is_empty()) {
                 let field = if message.is_empty() { "reason" } else { "message" };
-                found.problems.push(StatusText {
+                record.problems.push(StatusText {
                     path: format!("{path}.{state}.waiting.{field}").into(),
                     reason: text(reason),
                     message: message.into(),
@@ -146,11 +125,11 @@ fn read_container(
             let message = ended.get("message").and_then(Value::as_str).unwrap_or_default();
             let exit_code = ended.get("exitCode").and_then(Value::as_i64);
             let ran = !NEVER_RAN.contains(&reason) && !is_without_start(ended);
-            found.started |= ran;
+            record.started |= ran;
             ran_here |= ran;
             if exit_code != Some(0) {
                 let field = if message.is_empty() { "exitCode" } else { "message" };
-                found.problems.push(StatusText {
+                record.problems.push(StatusText {
                     path: format!("{path}.{state}.terminated.{field}").into(),
                     reason: text(reason),
                     message: message.into(),
@@ -163,6 +142,6 @@ fn read_container(
     if let (true, Some(container)) = (ran_here, container) {
         // Without a digest of a registry, it is the ID of the configuration, which differs by build even in one index.
         let image_id = status.get("imageID").and_then(Value::as_str).filter(|id| id.contains("@sha256:"));
-        found.running.push(RunningContainer { container, image_id: image_id.map(text) });
+        record.running.push(RunningContainer { container, image_id: image_id.map(text) });
     }
 }

@@ -4,7 +4,7 @@ use mullion_engine::model::Os;
 use mullion_engine::model::image::ImageOs;
 
 use crate::analysis::{FleetNode, FleetRules, RunningImages, WorkloadView, is_process_isolated};
-use crate::inventory::{Inventory, ObjectKey, PodRecord};
+use crate::inventory::{Inventory, PodRecord};
 use crate::messages::{Envelope, MessageClass, Translation, translate};
 use crate::repair::started_images::StartedImages;
 use crate::repair::stuck_pod::StuckEvidence;
@@ -109,9 +109,8 @@ impl EvidenceContext<'_> {
     }
 
     fn events<'p>(&'p self, pod: &'p PodRecord) -> impl Iterator<Item = (&'p str, &'p str)> {
-        let key = ObjectKey { namespace: pod.namespace.clone(), kind: "Pod".into(), name: pod.name.clone() };
-        let events = self.inventory.events.get(&key).into_iter().flatten();
-        events
+        self.inventory
+            .events_of(pod)
             .filter(|event| event.uid == pod.uid || event.uid.is_empty())
             .map(|event| (&*event.reason, &*event.message))
     }

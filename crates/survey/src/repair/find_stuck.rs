@@ -107,26 +107,17 @@ impl<'a> Finder<'a> {
         }
         let key = pod.owner.as_ref().map(|owner| owner_key(pod, owner));
         let preview = key.as_ref().and_then(|key| self.preview(key));
-        if pod.deleted_at.is_some() {
-            let evidence = self.deleting(at, pod, node)?;
-            return Some(stuck_pod(
-                pod,
-                node,
-                evidence,
-                RepairAction::Leave(LeaveReason::Deleting),
-                preview.as_deref(),
-            ));
-        }
-        if pod.ended {
-            let evidence = refusal(pod)?;
-            let action = self.refused(at, pod);
-            return Some(stuck_pod(pod, node, evidence, action, preview.as_deref()));
-        }
-        if pod.ready || pod.started || !(pod.is_start_known || self.is_unstarted(pod)) {
+        let (evidence, action) = if pod.deleted_at.is_some() {
+            (self.deleting(at, pod, node)?, RepairAction::Leave(LeaveReason::Deleting))
+        } else if pod.ended {
+            (refusal(pod)?, self.refused(at, pod))
+        } else if pod.ready || pod.started || !(pod.is_start_known || self.is_unstarted(pod)) {
             return None;
-        }
-        let evidence = self.cause(at, pod, node, preview.as_deref())?;
-        let action = self.action(at, pod, node, &evidence, key.as_ref(), preview.as_deref());
+        } else {
+            let evidence = self.cause(at, pod, node, preview.as_deref())?;
+            let action = self.action(at, pod, node, &evidence, key.as_ref(), preview.as_deref());
+            (evidence, action)
+        };
         Some(stuck_pod(pod, node, evidence, action, preview.as_deref()))
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use mullion_engine::model::Os;
+use mullion_engine::model::dns_name::is_dns_subdomain;
 use mullion_engine::model::text::{list_with, shorten};
 use mullion_engine::model::windows::Build;
 
@@ -292,7 +293,7 @@ impl StuckPod {
         let pod = of("pod", &self.name);
         let owner = self.owner.as_ref().map(PodOwner::edited);
         let names = [self.namespace.as_str(), &self.name, &self.node];
-        if !names.iter().chain(owner.iter().map(|(_, name)| name)).all(|name| is_name(name)) {
+        if !names.iter().chain(owner.iter().map(|(_, name)| name)).all(|name| is_dns_subdomain(name)) {
             return None;
         }
         let explain =
@@ -337,11 +338,4 @@ impl StuckPod {
 /// Whether a kind is one of Kubernetes, of which `mullion explain` and kubectl know the name.
 fn is_built_in(kind: &str) -> bool {
     mullion_engine::model::WorkloadKind::from_name(kind).is_some()
-}
-
-/// Whether a text is a DNS subdomain, as the names of objects are. It needs no quotes in a shell.
-fn is_name(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
-    let starts = text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
-    starts && text.len() <= 253 && text.bytes().all(is_inner)
 }

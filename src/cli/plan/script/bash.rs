@@ -3,16 +3,12 @@
 use std::fmt::Write as _;
 
 use mullion_engine::model::foreign_text::visible;
+use mullion_plan::quoted;
 
 use crate::cli::plan::script::step_script::{ScriptCommand, StepScript, comment};
 
 /// The extension of its files.
 pub(super) const EXTENSION: &str = "sh";
-
-/// A word in single quotes, in which bash replaces nothing.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
 
 fn print(text: &str) -> String {
     format!("printf '%s\\n' {}\n", quoted(&visible(text)))

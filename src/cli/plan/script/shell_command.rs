@@ -127,13 +127,10 @@ impl Lexer<'_> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use mullion_plan::quoted;
     use proptest::prelude::*;
 
     use super::*;
-
-    fn quoted(text: &str) -> String {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
 
     #[test]
     fn commands_of_plans_are_read() {

@@ -9,7 +9,7 @@ mod repository;
 mod retag;
 mod tag;
 
-pub use name::ImageRow;
-pub(crate) use name::{ImageSource, from_name, os_word};
+pub use name::{ImageRow, ImageSource};
+pub(crate) use name::{from_name, os_word};
 pub(crate) use retag::pin;
 pub use retag::{Confidence, ProductChange, ProposedImage, Retag, frozen_since, retag, shared_tag};

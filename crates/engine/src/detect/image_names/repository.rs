@@ -296,18 +296,12 @@ fn starts_with_components(path: &str, components: &str) -> bool {
     path.strip_prefix(components).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn ends_with_components(path: &str, components: &str) -> bool {
-    path.strip_suffix(components).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
-}
-
 impl At {
     pub(crate) fn matches(&self, image: &ImageRef<'_>) -> bool {
         let path = image.repository();
         match *self {
-            Self::End(components) => ends_with_components(path, components),
-            Self::Within(components) => {
-                ends_with_components(path, components) || after_components(path, components).is_some()
-            }
+            Self::End(components) => image.ends_with(components),
+            Self::Within(components) => image.ends_with(components) || after_components(path, components).is_some(),
             Self::Name(name) => {
                 path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with(['/', '-', '_', '.']))
             }

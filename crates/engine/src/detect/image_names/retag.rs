@@ -6,9 +6,10 @@ use jiff::civil::Date;
 
 use crate::detect::image_names::name::from_name;
 use crate::detect::image_names::repository::{self, RepositoryOs};
-use crate::detect::image_names::tag::{SHORT_YEARS, WINDOWS_WORDS, look_up, strip_word};
+use crate::detect::image_names::tag::{SHORT_YEARS, WINDOWS_WORDS, look_up};
 use crate::model::image::{ImageOs, ImageRef};
 use crate::model::published_images::{PublishedImages, PublishedTags, RowMatch, SharedTag, SupportEnd};
+use crate::model::text::strip_word;
 use crate::model::windows::{Build, LTSC_NAMES, VERSIONS, YEAR_LIKE, YEARS};
 
 /// How an image reference changes for another Windows build.

@@ -3,6 +3,7 @@
 //! A tag is split at `-`, `_` and `.`; words compare ignoring case (`20H2` is upper case in practice). Linux words take
 //! precedence: `1.0-linux-amd64-1809` is a Linux image.
 
+use crate::model::text::strip_word;
 use crate::model::windows::{Build, LTSC_NAMES, VERSIONS, YEAR_LIKE, YEARS, is_image_build};
 
 /// The repository of the tag, which decides how a number in the tag is interpreted.
@@ -161,12 +162,6 @@ pub(crate) fn look_up(table: &[(&str, Build)], text: &str) -> Option<Build> {
 
 fn is_one_of(words: &[&str], text: &str) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(text))
-}
-
-/// `text` without `prefix`, ignoring case.
-pub(crate) fn strip_word<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
-    let (head, rest) = text.split_at_checked(prefix.len())?;
-    head.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
 /// The build of a release name right after a Windows word.

@@ -116,6 +116,11 @@ impl<'a> ImageRef<'a> {
         self.repository
     }
 
+    /// Whether these are the last components of the path: `myistio/proxyv2` does not end with `istio/proxyv2`.
+    pub fn ends_with(&self, components: &str) -> bool {
+        self.repository.strip_suffix(components).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    }
+
     /// Tag as written; None does not mean `latest` if there is a digest.
     pub fn tag(&self) -> Option<&'a str> {
         self.tag

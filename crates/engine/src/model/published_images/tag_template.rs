@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use crate::model::text::shown;
+use crate::model::text::{shown, strip_word};
 use crate::model::windows::release_names;
 
 /// A tag that a row matches, ignoring case: `{version}-nanoserver-{release}`.
@@ -126,7 +126,7 @@ impl TagPattern {
 fn captures<'a>(parts: &[Part], tag: &'a str) -> Option<TagCaptures<'a>> {
     let Some((first, rest)) = parts.split_first() else { return tag.is_empty().then(TagCaptures::default) };
     let placeholder = match first {
-        Part::Literal(text) => return captures(rest, strip_prefix(tag, text)?),
+        Part::Literal(text) => return captures(rest, strip_word(tag, text)?),
         Part::Placeholder(placeholder) => *placeholder,
     };
     let digits = tag.bytes().take_while(u8::is_ascii_digit).count();
@@ -135,7 +135,7 @@ fn captures<'a>(parts: &[Part], tag: &'a str) -> Option<TagCaptures<'a>> {
         Placeholder::Number => captures(rest, tag.get(digits..).filter(|_| digits > 0)?),
         Placeholder::Release => release_names(tag).find_map(|after| captures(rest, after)),
         Placeholder::Arch => ["-amd64", "-arm64", ""].into_iter().find_map(|arch| {
-            let after = strip_prefix(tag, arch)?;
+            let after = strip_word(tag, arch)?;
             let arch = tag.get(..arch.len())?;
             Some(TagCaptures { arch, ..captures(rest, after)? })
         }),
@@ -146,11 +146,6 @@ fn captures<'a>(parts: &[Part], tag: &'a str) -> Option<TagCaptures<'a>> {
         }),
         Placeholder::Amd64 | Placeholder::Tag | Placeholder::Retagged => None,
     }
-}
-
-fn strip_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
-    let (head, rest) = text.split_at_checked(prefix.len())?;
-    head.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
 impl TagTemplate {

@@ -309,7 +309,7 @@ fn term_os(term: &Value) -> OsWanted {
 }
 
 /// The label requirements of a term.
-pub(crate) fn expressions(term: &Value) -> &[Value] {
+pub fn expressions(term: &Value) -> &[Value] {
     term.get("matchExpressions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
