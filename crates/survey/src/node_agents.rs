@@ -72,24 +72,18 @@ const NODE_AGENTS: [NodeAgent; 16] = [
 /// The purpose of an image on a node; `None` for an image that is not in the table.
 pub(crate) fn purpose_of(image: &str) -> Option<AgentPurpose> {
     let reference = ImageRef::parse(image).ok()?;
-    let repository = reference.repository();
-    let is_row = |row: &&NodeAgent| {
-        let before = repository.strip_suffix(row.repository);
-        before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
-    };
-    NODE_AGENTS.iter().find(is_row).map(|row| row.purpose)
+    NODE_AGENTS.iter().find(|row| reference.ends_with(row.repository)).map(|row| row.purpose)
 }
 
 #[cfg(test)]
 mod tests {
-    use jiff::civil::Date;
-
     use super::*;
+    use crate::facts::row::parse_day;
 
     #[test]
     fn every_row_has_a_source_and_a_day() {
         for row in NODE_AGENTS {
-            assert!(row.source.starts_with("https://") && row.as_of.parse::<Date>().is_ok(), "{}", row.repository);
+            assert!(row.source.starts_with("https://") && parse_day(row.as_of).is_some(), "{}", row.repository);
             let image = format!("registry.example/mirror/{}:1", row.repository);
             assert_eq!(purpose_of(&image), Some(row.purpose), "{image}");
         }

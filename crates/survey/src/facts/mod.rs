@@ -8,7 +8,7 @@ pub mod constraints;
 pub mod dates;
 mod print;
 mod read;
-mod row;
+pub(crate) mod row;
 mod tables;
 mod version_skew;
 

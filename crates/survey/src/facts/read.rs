@@ -12,7 +12,7 @@ use crate::facts::behavior_changes::BehaviorRow;
 use crate::facts::commands::CommandRow;
 use crate::facts::constraints::ConstraintRow;
 use crate::facts::dates::LifecycleDate;
-use crate::facts::row::FactsRow;
+use crate::facts::row::{FactsRow, parse_day};
 
 /// The value of the key `schema`.
 pub const SCHEMA: &str = "mullion.dev/facts/v1";
@@ -130,9 +130,9 @@ impl Reader<'_> {
             self.add(Problem::at(self.name, &self.lines, *key_span, message));
         }
         let checked = root.get("checked").map(|entry| &entry.value);
-        let date = checked.and_then(|node| node.as_str()?.parse::<Date>().ok());
+        let date = checked.and_then(|node| parse_day(node.as_str()?));
         match (checked, date) {
-            (Some(node), None) => self.fail(node, "checked is not a date; write it as 2026-11-22"),
+            (Some(node), None) => self.fail(node, not_a_day("checked")),
             (None, _) => {
                 self.fail_whole(
                     "the key checked is missing: the day on which the rows were compared with their sources",
@@ -194,19 +194,21 @@ impl Reader<'_> {
     }
 
     /// Limits the length of all texts of a row, rejects control characters, which would control a terminal, and parses
-    /// the days, so that an error has the place of the day. Returns whether all are valid.
+    /// the days, so that an error has the place of the day. Serde finds a `null` where a day is required. Returns whether all are valid.
     fn check_texts(&mut self, node: &ManifestNode, key: &str) -> bool {
         let is_bad = |letter: char| letter.is_control() && !(letter == '\n' && key == COMMAND);
         let message = match &node.value {
+            NodeValue::Null => return true,
+            _ if DAYS.contains(&key) => match node.as_str().and_then(parse_day) {
+                Some(_) => return true,
+                None => not_a_day(key),
+            },
             NodeValue::String(text) if text.chars().nth(MAX_TEXT).is_some() => {
                 format!("the text has more than {MAX_TEXT} characters")
             }
             NodeValue::String(text) if text.contains(is_bad) => {
                 let lines = if key == COMMAND { "" } else { " or several lines" };
                 format!("the text has control characters{lines}; write it without")
-            }
-            NodeValue::String(text) if DAYS.contains(&key) && text.parse::<Date>().is_err() => {
-                format!("{key} is not a date; write it as 2026-11-22")
             }
             NodeValue::List(items) => return items.iter().filter(|item| !self.check_texts(item, key)).count() == 0,
             NodeValue::Map(entries) => {
@@ -217,4 +219,8 @@ impl Reader<'_> {
         self.fail(node, message);
         false
     }
+}
+
+fn not_a_day(key: &str) -> String {
+    format!("{key} is not a date; write it as 2026-11-22")
 }

@@ -35,6 +35,11 @@ impl FactsRow for PublishedTags {
     }
 }
 
+/// A day of a table: year-month-day. jiff also reads one without hyphens, or with a time.
+pub(crate) fn parse_day(text: &str) -> Option<Date> {
+    text.parse().ok().filter(|day: &Date| text.len() == 10 && day.to_string() == text)
+}
+
 pub(super) fn check_source(source: &str) -> Result<(), String> {
     // YAML interprets the rest of a line after ` #` as a comment.
     if source.ends_with(',') || source.ends_with(" and") {

@@ -299,7 +299,6 @@ fn errors_name_the_line() {
             "t:4:75: asOf is not a date",
         ),
         (file(&format!("dates:\n- {{{date}, checked: soon}}")), "checked is not a date"),
-        (file(&format!("dates:\n- {{{date}, checked: 7}}")), "t:4:3: the row of dates cannot be read"),
         (file(&format!("dates:\n- {{{date}, checked: 2025-12-31}}")), "t:4:3: checked is before asOf"),
         (file(&format!("images:\n- {{{image}, checked: 2026-01-01}}")), "unknown field `checked`"),
         (file(&format!("dates:\n- {{{}}}", date.replace("what: a", "what: ''"))), "t:4:3: what is empty"),
@@ -398,6 +397,44 @@ fn errors_name_the_line() {
     ] {
         assert_eq!(Facts::parse("t", &file(&good)).map(drop).map_err(|error| error.to_string()), Ok(()), "{good}");
     }
+}
+
+/// A day has one form in all tables, and one message names the place of another.
+#[test]
+fn days_have_one_form() {
+    let image = "repositories: [a/b], source: b";
+    for day in [
+        "soon",
+        "7",
+        "20260101",
+        "'20260101'",
+        "2026-1-1",
+        "2026-02-29",
+        "2026-01-01T10:00",
+        "2026-01-01 10:00",
+        "'2026-01-01[UTC]'",
+        "' 2026-01-01'",
+        "'+002026-01-01'",
+        "'-000001-01-01'",
+        "2026-W01-1",
+        "true",
+        "[2026-01-01]",
+        "{a: 2026-01-01}",
+    ] {
+        for (text, key, place) in [
+            (format!("schema: {SCHEMA}\nchecked: {day}\ndates: []"), "checked", "t:2:10"),
+            (file(&format!("commands:\n- {{checked: {day}}}")), "checked", "t:4:13"),
+            (file(&format!("dates:\n- {{date: {day}}}")), "date", "t:4:10"),
+            (file(&format!("constraints:\n- {{limit: {{refusedFrom: {day}}}}}")), "refusedFrom", "t:4:24"),
+            (file(&format!("changes:\n- {{asOf: {day}}}")), "asOf", "t:4:10"),
+            (file(&format!("images:\n- {{{image}, frozenSince: {day}}}")), "frozenSince", "t:4:50"),
+            (file(&format!("images:\n- {{{image}, supportEnd: {{date: {day}}}}}")), "date", "t:4:56"),
+        ] {
+            assert_eq!(error(&text), format!("{place}: {key} is not a date; write it as 2026-11-22"), "{text}");
+        }
+    }
+    let error = error(&file(&format!("images:\n- {{{image}, asOf: null}}")));
+    assert!(error.starts_with("t:4:3: the row of images cannot be read"), "{error}");
 }
 
 /// All problems of a file are reported at once, up to a limit.
