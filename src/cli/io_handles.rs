@@ -6,7 +6,7 @@ use std::{fmt, io};
 use anstream::{AutoStream, ColorChoice};
 use mullion_engine::model::foreign_text::visible;
 
-use crate::report::folded;
+use crate::report::{RenderOptions, folded};
 
 /// The streams of a command. Data goes to `stdout`, messages go to `stderr`.
 ///
@@ -32,6 +32,12 @@ impl fmt::Debug for Io<'_> {
 }
 
 impl Io<'_> {
+    /// How a report is rendered on stdout. `details`: whether text and Markdown have everything.
+    pub(crate) fn render_options(&self, details: bool) -> RenderOptions {
+        let width = self.width.unwrap_or(RenderOptions::default().width);
+        RenderOptions { details, colour: self.colour_stdout, width }
+    }
+
     /// Prints one line of text for people on stdout.
     pub(crate) fn println(&mut self, line: impl fmt::Display) -> io::Result<()> {
         writeln!(self.stdout, "{}", visible(&line.to_string()))

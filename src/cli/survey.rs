@@ -14,8 +14,8 @@ use crate::cli::inventory::InventoryArgs;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::output_file::OutputFileArgs;
+use crate::report::ReportFormat;
 use crate::report::survey::write;
-use crate::report::{RenderOptions, ReportFormat};
 
 /// Arguments of `survey`.
 #[derive(Debug, Clone, Args)]
@@ -100,9 +100,7 @@ fn print(
     };
     let report = shown(report)?;
     let comparison = earlier.map(shown).transpose()?.map(|earlier| compare(&earlier, &report));
-    let width = io.width.unwrap_or(RenderOptions::default().width);
-    let options = RenderOptions { details: args.details, colour: io.colour_stdout, width };
-    Ok(write(&report, comparison.as_ref(), args.output, options, io.stdout)?)
+    Ok(write(&report, comparison.as_ref(), args.output, io.render_options(args.details), io.stdout)?)
 }
 
 fn outcome(report: &SurveyReport, fail_on: &[FailOnSurvey]) -> Outcome {

@@ -1,5 +1,5 @@
 //! Findings in each output format; problems of policy files; the result of a
-//! workload under a set of policies, for comparison; and the reports of a survey and of a plan.
+//! workload under a set of policies, for comparison; and the reports of a survey, of a plan and of a comparison of policies.
 //!
 //! Only [`admission`], [`part_findings`](mod@part_findings), [`softened`] and [`workload_result`] call the engine. This module does not read files and does not decide an
 //! exit code.
@@ -19,6 +19,7 @@ mod no_default;
 mod not_reviewed;
 mod part_findings;
 pub mod plan;
+pub(crate) mod policy_diff;
 mod problem;
 mod rule_page;
 mod softened;
@@ -56,5 +57,5 @@ pub(crate) use text::{Diagnostic, DiagnosticSeverity, SourcePlace};
 pub(crate) use totals::CheckTotals;
 pub(crate) use wording::{set_by, unquoted};
 pub use workload_result::WorkloadResult;
-pub(crate) use workload_result::{FindingResult, finding_results, line};
+pub(crate) use workload_result::{FindingResult, finding_results};
 pub(crate) use workload_text::{WorkloadChanges, evidence_text, os_text};

@@ -257,6 +257,10 @@ impl Runs {
             "policy diff" => {
                 let ran = self.run(words, format, &["--all", "built-in", policies, readable], "", &[]);
                 assert_ne!(ran.code, 2, "{}{}", ran.out, ran.err);
+                let strict = concat!(env!("CARGO_MANIFEST_DIR"), "/policies/strict.yaml");
+                let exact: &[&str] = if format == "json" { &HOSTILE } else { &[] };
+                let ran = self.run(words, format, &["--all", "built-in", strict, readable, dump], "", exact);
+                assert!(ran.code == 1 && ran.out.len() > 1_000, "{}{}", ran.out, ran.err);
                 self.run(words, format, &["built-in", policies], "", &[]);
                 self.run(words, format, &["--all", "built-in", policies, dump], "", &[]);
                 self.run(words, format, &["built-in", broken_policies, dump], "", &[]);

@@ -66,6 +66,11 @@ fn named(ran: &Ran) -> BTreeMap<String, String> {
     workloads.iter().map(|workload| (text(&workload["object"]["name"]), text(&workload["category"]))).collect()
 }
 
+/// A text without its line breaks and indentation.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 // === text ===
 
 #[test]
@@ -77,16 +82,20 @@ fn workloads_with_the_same_difference_share_a_group_with_its_cause() {
         deployment("c", "nginx:1-alpine", &json!({})),
     ]);
     let ran = diff("built-in", &shipped("strict"), &["-"], &input);
-    let expected = format!(
-        "2 of 3 workloads would be decided differently: 2 denied that were not\n\n\
-         Deployment shop/a (<stdin>:4)\n\
-         Deployment shop/b (<stdin>:42)\n    \
-         MUL202 run-as-group spec.template.spec.containers[0].securityContext.runAsGroup: repaired → denied: \
-         Windows has no numeric group ids; write windowsOptions.runAsUserName: ContainerUser\n    \
-         rules.actions run-as-group: not set, default Repair → Deny ({POLICIES}/strict.yaml:{})\n",
+    let expected = "2 of 3 workloads would be decided differently: 2 denied that were not\n\n\
+         Workloads: 2\n\n  Newly denied: 2 workloads\n\n    \
+         Deployment shop/a (<stdin>:4)\n    \
+         Deployment shop/b (<stdin>:42)\n      \
+         MUL202 run-as-group spec.template.spec.containers[0].securityContext.runAsGroup: repaired →\n      \
+         denied: Windows has no numeric group ids; write windowsOptions.runAsUserName: ContainerUser\n      \
+         cause  ";
+    assert!(ran.code == 1 && ran.out.starts_with(expected), "{}{}", ran.out, ran.err);
+    let cause = format!(
+        "cause rules.actions run-as-group: not set, default Repair → Deny ({POLICIES}/strict.yaml:{})",
         line("strict", "- {rule: run-as-group,")
     );
-    assert_eq!((ran.code, ran.out.as_str()), (1, expected.as_str()), "{}", ran.err);
+    assert!(flat(&ran.out).contains(&cause), "{cause}\n{}", ran.out);
+    assert!(!ran.out.contains("--all"), "{}", ran.out);
     assert!(ran.err.contains("the input contains no list of nodes"), "{}", ran.err);
     let back = diff(&shipped("strict"), "built-in", &["-"], &input);
     assert!(
@@ -107,17 +116,17 @@ fn placement_is_shown_as_removed_and_added_lines() {
     ]);
     let ran = diff("built-in", &exact, &["-"], &input);
     assert_eq!(ran.code, 1, "{}", ran.err);
-    for line in [
-        "1 of 1 workload would be decided differently: 1 placed differently",
-        "    - spec.affinity: node.kubernetes.io/windows-build NotIn 10.0.17763, 10.0.18362, 10.0.18363, 10.0.19041, 10.0.19042",
-        "    + spec.nodeSelector[node.kubernetes.io/windows-build]: 10.0.20348",
-        "    nodes that could run it: 1 → 0",
+    for text in [
+        "1 of 1 workload would be decided differently: 1 placed differently Workloads: 1",
+        "- spec.affinity: node.kubernetes.io/windows-build NotIn 10.0.17763, 10.0.18362, 10.0.18363, 10.0.19041, 10.0.19042",
+        "+ spec.nodeSelector[node.kubernetes.io/windows-build]: 10.0.20348",
+        "nodes that could run it: 1 → 0",
         &format!(
-            "    place.build.mode: Compatible (built-in default.yaml:{}) → Exact ({exact}:4)",
+            "cause place.build.mode: Compatible (built-in default.yaml:{}) → Exact ({exact}:4)",
             line("default", "build:")
         ),
     ] {
-        assert!(ran.out.lines().any(|found| found == line), "{line}\n{}", ran.out);
+        assert!(flat(&ran.out).contains(text), "{text}\n{}", ran.out);
     }
 }
 
@@ -154,25 +163,30 @@ fn labels_of_expected_pools_change_the_placement() {
             "{}",
             ran.out
         );
+        let markdown = diff(from, to, &["-o", "markdown", "-"], &empty);
         let names = |sign: &str, what: Option<&str>| {
-            let mut lines =
-                ran.out.lines().filter(|line| line.trim_start().starts_with(&format!("{sign} spec.affinity")));
+            let mut lines = markdown.out.lines().filter(|line| line.starts_with(&format!("- `{sign} spec.affinity")));
             match what {
                 Some(what) => lines.any(|line| line.contains(what)),
                 None => !lines.any(|line| line.contains("pool In")),
             }
         };
-        assert!(names("-", removed) && names("+", added), "{removed:?} {added:?}: {}", ran.out);
-        let cause = ran.out.lines().any(|line| {
-            line.trim_start().starts_with("NodePolicy expectedPools: ")
-                && line.contains(from.as_str())
-                && line.contains(to.as_str())
+        assert!(names("-", removed) && names("+", added), "{removed:?} {added:?}: {}", markdown.out);
+        let text = flat(&ran.out);
+        let cause = text.split("cause ").any(|cause| {
+            cause.starts_with("NodePolicy expectedPools: ")
+                && cause.contains(from.as_str())
+                && cause.contains(to.as_str())
         });
         assert!(cause, "{}", ran.out);
     }
     // Once a node can run the pod, the labels decide nothing.
     let ran = diff(&old, &new, &["-"], &input(&[node("w", "windows", &json!([]))]));
-    assert_eq!((ran.code, ran.out.trim()), (0, "0 of 2 workloads would be decided differently"), "{}", ran.err);
+    assert!(
+        ran.code == 0 && ran.out.starts_with("0 of 2 workloads would be decided differently\n\nWritten"),
+        "{}",
+        ran.out
+    );
     assert_eq!(diff(&old, &old, &["-"], &empty).code, 0);
 }
 
@@ -184,11 +198,21 @@ fn nodes_that_would_be_labelled_or_tainted_differently() {
     let input = dump(&[node("w", "windows", &json!([])), node("l", "linux", &json!([]))]);
     let ran = diff("built-in", &taint, &["-"], &input);
     assert_eq!(ran.code, 1, "{}", ran.err);
-    let expected = "1 of 2 nodes would be labeled or tainted differently\n\nw\n    \
-        - label mullion.dev/windows-revision=2655\n    - taint os=windows:NoSchedule\n    + taint team=win:NoSchedule\n";
+    assert!(
+        flat(&ran.out).starts_with(
+            "0 of 0 workloads would be decided differently; 1 of 2 nodes would be labeled or tainted differently Nodes: 1"
+        ),
+        "{}",
+        ran.out
+    );
+    let expected = "\nNodes: 1\n\n  w\n    - label mullion.dev/windows-revision=2655\n    \
+        - taint os=windows:NoSchedule\n    + taint team=win:NoSchedule\n";
     assert!(ran.out.contains(expected), "{}", ran.out);
     let labels = line("default", "labels:");
-    assert!(ran.out.contains(&format!("    NodePolicy labels: [\"release\",\"revision\"] (built-in default.yaml:{labels}) → [\"release\"] ({taint}:10)\n")), "{}", ran.out);
+    let cause = format!(
+        "cause NodePolicy labels: [\"release\",\"revision\"] (built-in default.yaml:{labels}) → [\"release\"] ({taint}:10)"
+    );
+    assert!(flat(&ran.out).contains(&cause), "{}", ran.out);
     assert!(ran.err.contains("nothing to review"), "{}", ran.err);
     // The second policy removes what the first one has set.
     let owned = json!({"labels": {"mullion.dev/windows-release": "ltsc2022"}, "taint": {"key": "os", "value": "windows", "effect": "NoSchedule"}});
@@ -202,7 +226,7 @@ fn nodes_that_would_be_labelled_or_tainted_differently() {
 #[test]
 fn without_input_the_keys_that_differ_are_shown() {
     let same = diff("built-in", &shipped("default"), &[], "");
-    assert_eq!((same.code, same.out.as_str()), (0, ""), "{}", same.err);
+    assert!(same.code == 0 && same.out.starts_with("No setting differs\n"), "{}{}", same.out, same.err);
     let dir = dir();
     let more = write(
         &dir,
@@ -215,13 +239,16 @@ fn without_input_the_keys_that_differ_are_shown() {
     );
     let ran = diff("built-in", &more, &[], "");
     let expected = format!(
-        "+ PodPolicy b ({more}:6)\n\
-         PodPolicy default → a: mode: Enforce (built-in default.yaml:{}) → not set\n\
-         PodPolicy default → a: place.build.mode: Compatible (built-in default.yaml:{}) → Exact ({more}:4)\n",
+        "3 settings differ Settings PodPolicy b the policy itself old not there new {more}:6 \
+         PodPolicy default → a mode old Enforce (built-in default.yaml:{}) new not set \
+         place.build.mode old Compatible (built-in default.yaml:{}) new Exact ({more}:4) Written by",
         line("default", "mode:"),
         line("default", "build:"),
     );
-    assert_eq!((ran.code, ran.out.as_str()), (1, expected.as_str()));
+    assert!(ran.code == 1 && flat(&ran.out).starts_with(&expected), "{expected}\n{}", ran.out);
+    let csv = diff("built-in", &more, &["-o", "csv"], "");
+    let end = format!("Compatible (built-in default.yaml:{}),Exact ({more}:4)\r\n", line("default", "build:"));
+    assert!(csv.out.starts_with("policy,key,old,new\r\n") && csv.out.ends_with(&end), "{}", csv.out);
     let json = diff("built-in", &more, &["-o", "json"], "");
     let all = records(&json);
     assert_eq!((of_type(&all, "policy").len(), of_type(&all, "key").len()), (1, 2), "{}", json.out);
@@ -232,10 +259,10 @@ fn without_input_the_keys_that_differ_are_shown() {
     let replaced = write(&dir, "replaced.yaml", policy(system).replace("name: a", "name: kube-system"));
     let ran = diff(&more, &replaced, &[], "");
     let expected = format!(
-        "PodPolicy kube-system: rules.denials: Warn (built-in default.yaml:{}) → Deny",
+        "PodPolicy kube-system rules.denials old Warn (built-in default.yaml:{}) new Deny",
         line("default", "denials: Warn")
     );
-    assert!(ran.code == 1 && ran.out.contains(&expected), "{}", ran.out);
+    assert!(ran.code == 1 && flat(&ran.out).contains(&expected), "{}", ran.out);
 }
 
 #[test]
@@ -258,11 +285,22 @@ fn many_differences_are_cut_short_without_all() {
     let input = dump(&input);
     let ran = diff("built-in", &shipped("strict"), &["-"], &input);
     assert!(ran.out.starts_with("69 of 69 workloads"), "{}", ran.out);
-    assert!(ran.out.contains("\nand 5 more\n"), "{}", ran.out);
-    assert!(ran.out.ends_with("and 10 more workloads, shown with --all\n"), "{}", ran.out);
+    // Ten workloads share a group, and of the other groups the last ten are left out.
+    let is_member = |line: &&str| line.starts_with("    Deployment ");
+    assert!(ran.out.contains("\n    and 5 more\n"), "{}", ran.out);
+    assert_eq!(ran.out.lines().filter(is_member).count(), 54);
+    assert!(ran.out.contains("\n  and 10 more workloads\n"), "{}", ran.out);
+    assert!(ran.out.ends_with("Print everything with --all.\n"), "{}", ran.out);
+    let markdown = diff("built-in", &shipped("strict"), &["-o", "markdown", "-"], &input);
+    assert!(markdown.out.len() < 65_536, "{}", markdown.out.len());
+    assert!(
+        markdown.out.contains("\nThis is the beginning of the report. `--all` writes all of it.\n"),
+        "{}",
+        markdown.out
+    );
     let all = diff("built-in", &shipped("strict"), &["--all", "-"], &input);
-    assert_eq!(all.out.lines().filter(|line| line.starts_with("Deployment ")).count(), 69);
-    assert!(!all.out.contains("more"), "{}", all.out);
+    assert_eq!(all.out.lines().filter(is_member).count(), 69);
+    assert!(!all.out.contains("more") && !all.out.contains("--all"), "{}", all.out);
 }
 
 #[test]
@@ -275,6 +313,104 @@ fn only_denials_can_cause_the_exit_code() {
     assert_eq!(code(&placed, &["--fail-on", "denied"]), 0);
     assert_eq!(code(&shipped("strict"), &["--fail-on", "denied"]), 1);
     assert_eq!(diff(&shipped("strict"), "built-in", &["--fail-on", "denied", "-"], &input).code, 0);
+}
+
+// === other formats ===
+
+/// One workload of each category, and a node.
+fn mixed() -> (TempDir, String, String, String) {
+    let dir = dir();
+    let rules = |group: &str, user: &str| {
+        format!("rules: {{actions: [{{rule: run-as-group, action: {group}}}, {{rule: privileged, action: {user}}}]}}")
+    };
+    let nodes =
+        "---\napiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\nspec: {labels: [release]}\n";
+    let old = write(&dir, "old.yaml", policy(&rules("Repair", "Deny")));
+    let new = format!("{}{nodes}", policy(&format!("{}, place: {{build: {{mode: Exact}}}}", rules("Deny", "Warn"))));
+    let new = write(&dir, "new.yaml", new);
+    let limits = json!({"resources": {"limits": {"memory": "1Gi"}}});
+    let input = dump(&[
+        deployment("denied", WINDOWS, &json!({"securityContext": {"runAsGroup": 5}})),
+        deployment("freed", WINDOWS, &json!({"securityContext": {"privileged": true}})),
+        deployment("placed", WINDOWS, &limits),
+        deployment("same", "nginx:1-alpine", &limits),
+        node("w", "windows", &json!([])),
+    ]);
+    (dir, old, new, input)
+}
+
+#[test]
+fn markdown_is_a_comment_for_a_pull_request() {
+    let (_dir, old, new, input) = mixed();
+    let ran = diff(&old, &new, &["-o", "markdown", "-"], &input);
+    assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
+    for text in [
+        "# 3 of 4 workloads would be decided differently: 1 denied that was not, 1 no longer denied, 1 placed differently; 1 of 1 node would",
+        "\n### Newly denied: 1 workload\n\n`Deployment shop/denied` (&lt;stdin&gt;:4)\n\n- MUL202",
+    ] {
+        assert!(ran.out.contains(text), "{text}\n{}", ran.out);
+    }
+}
+
+#[test]
+fn a_comment_fits_whatever_the_input_is() {
+    let dir = dir();
+    // Names of 5,000 characters, each in a group of its own; texts that Markdown escapes.
+    let long = |n: usize| format!("{n}{}", "<*_".repeat(1_700));
+    let many: Vec<Value> = (0..40)
+        .map(|n| {
+            let mut object = deployment(&long(n), WINDOWS, &json!({"securityContext": {"runAsGroup": 5}}));
+            let mut containers = vec![json!({"name": "c", "image": WINDOWS}); n];
+            containers.push(json!({"name": "d", "image": WINDOWS, "securityContext": {"runAsGroup": 5}}));
+            object["spec"]["template"]["spec"]["containers"] = json!(containers);
+            object
+        })
+        .collect();
+    let input = write(&dir, "input.json", dump(&many));
+    let run = |more: &[&str]| diff("built-in", &shipped("strict"), &[more, &["-o", "markdown", &input]].concat(), "");
+    let short = run(&[]);
+    assert!((10_000..65_000).contains(&short.out.len()), "{}", short.out.len());
+    assert!(short.out.contains("\nThis is the beginning of the report. `--all` writes all of it.\n"), "{}", short.out);
+    let all = run(&["--all"]);
+    assert!(all.out.len() > 200_000 && !all.out.contains("--all"), "{}", all.out.len());
+}
+
+#[test]
+fn csv_has_each_workload() {
+    let (_dir, old, new, input) = mixed();
+    let ran = diff(&old, &new, &["-o", "csv", "-"], &input);
+    let lines: Vec<&str> = ran.out.split("\r\n").collect();
+    assert_eq!(lines[0], "namespace,kind,name,file,line,category");
+    let category = |name: &str| {
+        let line = lines.iter().find(|line| line.starts_with(&format!("shop,Deployment,{name},<stdin>,"))).unwrap();
+        line.rsplit(',').next().unwrap().to_owned()
+    };
+    let found: BTreeMap<String, String> =
+        ["denied", "freed", "placed"].map(|name| (name.to_owned(), category(name))).into();
+    assert_eq!(found, named(&diff(&old, &new, &["-o", "json", "-"], &input)));
+    assert_eq!(lines.len(), 5, "{}", ran.out);
+}
+
+#[test]
+fn html_is_one_page_in_a_file() {
+    let (dir, old, new, input) = mixed();
+    let file = dir.path().join("report.html").display().to_string();
+    let ran = diff(&old, &new, &["-o", "html", "--output-file", &file, "-"], &input);
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{}", ran.err);
+    let html = fs::read_to_string(&file).unwrap();
+    for text in ["<!DOCTYPE html>", "Newly denied", "shop/<wbr>placed", "id=\"nodes\"", "place.<wbr>build.<wbr>mode"] {
+        assert!(html.contains(text), "{text}\n{html}");
+    }
+}
+
+#[test]
+fn names_are_no_markup() {
+    let name = "=cmd|<b>@team</b> [a](http://b.example) `c`";
+    let input = dump(&[deployment(name, WINDOWS, &json!({"securityContext": {"runAsGroup": 5}}))]);
+    let out = |format: &str| diff("built-in", &shipped("strict"), &["-o", format, "-"], &input).out;
+    assert!(out("markdown").contains("`` Deployment shop/=cmd\\|<b>@team</b> [a](http://b.example) `c` ``"));
+    assert!(out("csv").contains("\r\nshop,Deployment,'=cmd|"));
+    assert!(!out("html").contains("<b>@team") && out("html").contains("&lt;b&gt;@"));
 }
 
 // === live clusters ===
@@ -290,8 +426,8 @@ fn pods_are_reviewed_with_the_template_of_the_input() {
     let placed = write(&dir, "placed.yaml", policy("place: {nodeSelector: {mode: Never}}"));
     let ran = diff("built-in", &placed, &["-"], &dump(&items));
     assert!(ran.out.starts_with("4 of 4 workloads"), "{}", ran.out);
-    assert!(ran.out.contains("\nPod shop/gone-7d9f-0 (<stdin>:"), "{}", ran.out);
-    assert!(ran.out.contains(") and 2 more of ReplicaSet gone-7d9f\n"), "{}", ran.out);
+    assert!(ran.out.contains("\n    Pod shop/gone-7d9f-0 (<stdin>:"), "{}", ran.out);
+    assert!(ran.out.contains(", and 2 more of ReplicaSet gone-7d9f)\n"), "{}", ran.out);
     assert!(ran.err.contains("3 more pods, ReplicaSets and Jobs are reviewed with the templates"), "{}", ran.err);
 }
 
@@ -375,6 +511,7 @@ fn unreadable_input_is_reported_and_the_rest_is_reviewed() {
     for (input, code, out, err) in table {
         let ran = diff("built-in", &strict, &["-"], input);
         assert_eq!(ran.code, *code, "{input}: {}{}", ran.out, ran.err);
+        assert_eq!(flat(&ran.out).contains("decided differently is not known."), *code == 2, "{input}: {}", ran.out);
         assert!(ran.out.starts_with(out) && ran.err.contains(err), "{input}: {}{}", ran.out, ran.err);
     }
     // A list of lists, two documents, and YAML of the same.

@@ -1,4 +1,4 @@
-//! The HTML reports of a survey and of a plan in Chromium: they render without errors and requests, fit each width,
+//! The HTML reports of a survey, a plan and a policy diff in Chromium: they render without errors and requests, fit each width,
 //! sort, filter, print, and interpret no name as markup. Screenshots are in `target/pages`. Run by `make pages`, which
 //! finds or installs Chromium.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
@@ -60,11 +60,11 @@ fn plan_page(name: &str, report: &PlanReport) -> String {
 }
 
 /// Writes the page that the built program makes of a dump; its address.
-fn program_page(name: &str) -> String {
-    let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/survey/tests/mixed/dump.yaml");
+fn program_page(name: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mullion"));
-    let ran = command.arg("survey").arg(dump).args(["-o", "html", "--today", "2026-11-22"]).output().unwrap();
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments).arg("crates/survey/tests/mixed/dump.yaml");
+    let ran = command.args(["-o", "html"]).output().unwrap();
+    assert!(ran.status.code().unwrap() < 2, "{}", String::from_utf8_lossy(&ran.stderr));
     save(name, &ran.stdout)
 }
 
@@ -78,7 +78,8 @@ fn fixture(name: &str) -> String {
     match name {
         "mixed" => page(name, &survey_fixtures::mixed(), None),
         "compared" => page(name, &survey_fixtures::mixed(), Some(&survey_fixtures::earlier())),
-        "program" => program_page(name),
+        "program" => program_page(name, &["survey", "--today", "2026-11-22"]),
+        "policy-diff" => program_page(name, &["policy", "diff", "built-in", "policies/strict.yaml"]),
         "empty" => page(name, &survey_fixtures::empty(), None),
         "hostile" => page(name, &survey_fixtures::hostile(), Some(&survey_fixtures::mixed())),
         "huge" => page(name, &survey_fixtures::huge(), Some(&survey_fixtures::mixed())),
@@ -124,9 +125,18 @@ impl Tab {
 #[test]
 fn pages_fit_each_width_in_light_and_dark() {
     let tab = tab();
-    for name in
-        ["program", "mixed", "compared", "empty", "hostile", "plan", "plan-arrived", "plan-empty", "plan-hostile"]
-    {
+    for name in [
+        "program",
+        "policy-diff",
+        "mixed",
+        "compared",
+        "empty",
+        "hostile",
+        "plan",
+        "plan-arrived",
+        "plan-empty",
+        "plan-hostile",
+    ] {
         let address = fixture(name);
         for width in WIDTHS {
             for scheme in SCHEMES {

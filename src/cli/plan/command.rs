@@ -20,8 +20,8 @@ use crate::cli::plan::registry_cache::RegistryCache;
 use crate::cli::plan::script::{ScriptShell, write_scripts};
 use crate::cli::plan::write_files::write_files;
 use crate::cli::release_argument::release_argument;
+use crate::report::ReportFormat;
 use crate::report::plan::write;
-use crate::report::{RenderOptions, ReportFormat};
 
 /// Arguments of `plan`.
 #[derive(Debug, Clone, Args)]
@@ -156,9 +156,7 @@ pub(crate) fn run(args: &PlanArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         inventory.add_images(cache.into_reported());
     }
     let report = plan(&inventory, context);
-    let width = io.width.unwrap_or(RenderOptions::default().width);
-    let options = RenderOptions { details: args.details, colour: io.colour_stdout, width };
-    write(&report, args.output, options, io.stdout)?;
+    write(&report, args.output, io.render_options(args.details), io.stdout)?;
     read.print_age(&FactsTable::ALL, args.output, io)?;
     let mut unwritten = 0;
     if let Some(directory) = &args.write {

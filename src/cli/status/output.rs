@@ -96,6 +96,8 @@ impl StatusReport {
             mullion: self.version.to_owned(),
             sections: sections.collect(),
             footer: format!("{people} attention{notices}.{proof}"),
+            all: "-o json",
+            is_cut: false,
         }
     }
 }

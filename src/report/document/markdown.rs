@@ -1,5 +1,6 @@
 //! A document as GitHub Flavored Markdown, for a ticket or a wiki. Names and messages of a cluster cannot become markup.
 
+use std::convert::Infallible;
 use std::io;
 use std::io::Write;
 
@@ -12,26 +13,50 @@ use crate::report::document::model::{Block, Document, ReportSection, Subsection}
 use crate::report::document::options::RenderOptions;
 use crate::report::document::table::{Cell, Column, Line, LineKind, Row, Shown, Table, TablePart};
 
-/// What is shown without details: rows of a table or group, items, parts; commands, and rows with commands. GitHub accepts
-/// 65,536 characters in an issue.
+/// What is shown without details: rows of a table or group, items, parts, lines of a row; commands, and rows with commands.
 const ROWS: usize = 20;
 const COMMANDS: usize = 3;
 
+/// The most bytes without details. GitHub accepts 65,536 characters in an issue or a comment; the rest is for what says
+/// that the report is cut.
+const BYTES: usize = 60_000;
+
 /// Writes the document.
 pub(super) fn write(document: &Document<'_>, options: RenderOptions, out: &mut dyn Write) -> io::Result<()> {
-    let mut page = Page { out, options };
-    writeln!(page.out, "# {}", plain(&document.title))?;
-    document.sections.iter().try_for_each(|section| page.section(section))?;
+    let mut page = Page { out: String::new(), is_full: false, all: document.all, options };
+    page.add(&format!("# {}\n", plain(&document.title)));
+    document.sections.iter().for_each(|section| page.section(section));
+    if page.is_full {
+        page.always(&format!("\nThis is the beginning of the report. `{}` writes all of it.\n", document.all));
+    }
     let footer = page.line(&document.footer.as_str().into());
-    writeln!(page.out, "\n{footer}")
+    page.always(&format!("\n{footer}\n"));
+    out.write_all(page.out.as_bytes())
 }
 
-struct Page<'o> {
-    out: &'o mut dyn Write,
+struct Page {
+    out: String,
+    /// Whether something did not fit. Nothing is shown after it.
+    is_full: bool,
+    /// The option that writes everything.
+    all: &'static str,
     options: RenderOptions,
 }
 
-impl Page<'_> {
+impl Page {
+    /// Adds a text if it fits as a whole, and everything before it did.
+    fn add(&mut self, text: &str) -> bool {
+        self.is_full |= self.out.len() + text.len() > self.options.most(BYTES);
+        if !self.is_full {
+            self.always(text);
+        }
+        !self.is_full
+    }
+
+    fn always(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
     fn line(&self, text: &Text) -> String {
         text.0.iter().map(|part| self.inline(part)).collect()
     }
@@ -55,93 +80,103 @@ impl Page<'_> {
     }
 
     /// How many of something are not shown, and how to get them.
-    fn more(&mut self, left: usize, what: &str) -> io::Result<()> {
-        match left {
-            0 => Ok(()),
-            left => writeln!(self.out, "\nand {}; `--details` writes all.", counted(left, &format!("more {what}"))),
+    fn more(&mut self, left: usize, what: &str) {
+        if left > 0 {
+            let left = counted(left, &format!("more {what}"));
+            self.add(&format!("\nand {left}; `{}` writes all.\n", self.all));
         }
     }
 
-    fn section(&mut self, section: &ReportSection<'_>) -> io::Result<()> {
-        if !self.options.shows(section.shown) {
-            return Ok(());
+    fn section(&mut self, section: &ReportSection<'_>) {
+        if self.options.shows(section.shown) && self.add(&format!("\n## {}\n", section.title)) {
+            section.blocks.iter().for_each(|block| self.block(block, 3));
         }
-        writeln!(self.out, "\n## {}", section.title)?;
-        section.blocks.iter().try_for_each(|block| self.block(block, 3))
     }
 
     /// Writes a block below a heading. `level`: that of headings in the block.
-    fn block(&mut self, block: &Block<'_>, level: usize) -> io::Result<()> {
+    fn block(&mut self, block: &Block<'_>, level: usize) {
+        if self.is_full {
+            return;
+        }
         match block {
             Block::Paragraph(text) => {
                 let text = self.line(text);
-                writeln!(self.out, "\n{text}")
+                self.add(&format!("\n{text}\n"));
             }
             Block::Note(text) => self.bullets(std::slice::from_ref(text), 1),
             Block::Summary(sentences) => self.bullets(sentences, usize::MAX),
             Block::Bullets(items) => self.bullets(items, self.options.most(ROWS)),
             Block::Facts(facts) => {
                 let fact = |(label, text): &(&str, Text)| Text::plain(format!("{label}: ")).and(text.clone());
-                self.bullets(&facts.iter().map(fact).collect::<Vec<_>>(), usize::MAX)
+                self.bullets(&facts.iter().map(fact).collect::<Vec<_>>(), usize::MAX);
             }
             Block::Subsections(what, parts) => {
                 let most = self.options.most(ROWS);
-                parts.iter().take(most).try_for_each(|part| self.part(part, level))?;
-                self.more(parts.len().saturating_sub(most), what)
+                parts.iter().take(most).for_each(|part| self.part(part, level));
+                self.more(parts.len().saturating_sub(most), what);
             }
             Block::Table(table) => self.table(table, level),
             Block::Folded(text, title, table) => {
                 let text = self.line(text);
-                writeln!(self.out, "\n{text}\n\n<details><summary>{title}</summary>")?;
-                self.table(table, level)?;
-                writeln!(self.out, "\n</details>")
+                if self.add(&format!("\n{text}\n\n<details><summary>{title}</summary>\n")) {
+                    self.table(table, level);
+                    self.always("\n</details>\n");
+                }
             }
             Block::Commands(commands) => self.commands(commands),
-            Block::Tiles(_) | Block::Picture(_) => Ok(()),
+            Block::Tiles(_) | Block::Picture(_) => {}
         }
     }
 
-    fn bullets(&mut self, items: &[Text], most: usize) -> io::Result<()> {
-        writeln!(self.out)?;
+    fn bullets(&mut self, items: &[Text], most: usize) {
+        self.add("\n");
         for item in items.iter().take(most) {
             let item = self.line(item);
-            writeln!(self.out, "- {item}")?;
+            self.add(&format!("- {item}\n"));
         }
-        self.more(items.len().saturating_sub(most), "line")
+        self.more(items.len().saturating_sub(most), "line");
     }
 
-    fn heading(&mut self, level: usize, heading: &Text) -> io::Result<()> {
+    fn heading(&mut self, level: usize, heading: &Text) {
         let heading = self.line(heading);
-        writeln!(self.out, "\n{} {heading}", "#".repeat(level))
+        self.add(&format!("\n{} {heading}\n", "#".repeat(level)));
     }
 
-    fn part(&mut self, part: &Subsection<'_>, level: usize) -> io::Result<()> {
-        self.heading(level, &part.heading)?;
-        part.blocks.iter().try_for_each(|block| self.block(block, level + 1))
+    fn part(&mut self, part: &Subsection<'_>, level: usize) {
+        self.heading(level, &part.heading);
+        part.blocks.iter().for_each(|block| self.block(block, level + 1));
     }
 
-    fn table(&mut self, table: &Table<'_>, level: usize) -> io::Result<()> {
-        let most = self.options.most(if table.has_commands { COMMANDS } else { ROWS });
+    fn table(&mut self, table: &Table<'_>, level: usize) {
+        let is_blocks = table.has_commands || table.has_objects;
+        let most = table.most.unwrap_or(if table.has_commands { COMMANDS } else { ROWS });
         let columns = table.columns.iter().copied().enumerate();
         let columns: Vec<(usize, Column)> =
             columns.filter(|(_, column)| column.shown != Shown::Page && !column.is_in_group).collect();
         let mut has_titles = false;
-        table.each_part(most, self.options.details, &mut |part| match part {
-            TablePart::Heading(heading) => {
-                has_titles = false;
-                self.heading(level, &heading)
-            }
-            TablePart::Row(row) if table.has_commands => self.record(&row, &columns, level),
-            TablePart::Row(row) => {
-                if !std::mem::replace(&mut has_titles, true) {
-                    let titles: Vec<&str> = columns.iter().map(|(_, column)| column.title).collect();
-                    writeln!(self.out, "\n| {} |\n|{}", titles.join(" | "), "---|".repeat(titles.len()))?;
+        let Ok(()) = table.each_part(self.options.most(most), self.options.details, &mut |part| {
+            match part {
+                TablePart::Heading(heading) => {
+                    has_titles = false;
+                    self.heading(level, &heading);
                 }
-                let cells: Vec<String> = columns.iter().map(|(at, _)| self.cell(row.cells.get(*at))).collect();
-                writeln!(self.out, "| {} |", cells.join(" | "))
+                TablePart::Row(row) if is_blocks => {
+                    let block = self.record(&row, &columns, level);
+                    self.add(&block);
+                    row.cells.iter().for_each(|cell| self.commands(&cell.commands));
+                }
+                TablePart::Row(row) => {
+                    if !std::mem::replace(&mut has_titles, true) {
+                        let titles: Vec<&str> = columns.iter().map(|(_, column)| column.title).collect();
+                        self.add(&format!("\n| {} |\n|{}\n", titles.join(" | "), "---|".repeat(titles.len())));
+                    }
+                    let cells: Vec<String> = columns.iter().map(|(at, _)| self.cell(row.cells.get(*at))).collect();
+                    self.add(&format!("| {} |\n", cells.join(" | ")));
+                }
+                TablePart::Left(left) => self.more(left, table.what),
             }
-            TablePart::Left(left) => self.more(left, table.what),
-        })
+            Ok::<(), Infallible>(())
+        });
     }
 
     fn cell(&self, cell: Option<&Cell>) -> String {
@@ -159,31 +194,42 @@ impl Page<'_> {
         }
     }
 
-    /// A row with commands: its name, its cells as items, and the commands.
-    fn record(&mut self, row: &Row, columns: &[(usize, Column)], level: usize) -> io::Result<()> {
+    /// A row as a block: its name, its cells as items. The names of several objects are lines.
+    fn record(&self, row: &Row, columns: &[(usize, Column)], level: usize) -> String {
         let (head, rest): (Vec<_>, Vec<_>) = columns.iter().copied().partition(|(_, column)| column.is_head);
-        let name: Vec<String> = head.iter().map(|(at, _)| self.cell(row.cells.get(*at))).collect();
-        writeln!(self.out, "\n{} {}\n", "#".repeat(level), name.concat())?;
+        let head = head.iter().filter_map(|(at, _)| row.cells.get(*at));
+        let name = |cell: &Cell| match cell.lines.first() {
+            Some(Line { kind: LineKind::Object, .. }) => {
+                let objects = cell.lines.chunk_by(|_, next| next.kind == LineKind::Soft);
+                let object =
+                    |lines: &[Line]| lines.iter().map(|line| self.cell_line(line)).collect::<Vec<_>>().join(" ");
+                objects.map(object).collect::<Vec<_>>().join("\\\n")
+            }
+            _ => format!("{} {}", "#".repeat(level), self.cell(Some(cell))),
+        };
+        let mut out = format!("\n{}\n\n", head.map(name).collect::<String>());
         for (at, column) in rest {
             let cell = row.cells.get(at);
-            for line in cell.map(|cell| cell.lines.as_slice()).unwrap_or_default() {
+            let lines = cell.map(|cell| cell.lines.as_slice()).unwrap_or_default();
+            let most = self.options.most(ROWS);
+            for line in lines.iter().take(most) {
                 let text = self.cell_line(line);
-                let bullet = match line.kind {
-                    LineKind::Soft => "  ",
-                    LineKind::Plain | LineKind::Raw => "- ",
-                };
-                let title = match cell {
-                    Some(cell) if cell.lines.len() == 1 && line.label.is_empty() => format!("**{}:** ", column.title),
+                let bullet = if line.kind == LineKind::Soft { "  " } else { "- " };
+                let title = match lines {
+                    [_] if line.label.is_empty() => format!("**{}:** ", column.title),
                     _ => String::new(),
                 };
-                writeln!(self.out, "{bullet}{title}{text}")?;
+                out.extend([bullet, &title, &text, "\n"]);
+            }
+            if lines.len() > most {
+                out.push_str(&format!("- and {}\n", counted(lines.len() - most, "more line")));
             }
         }
-        row.cells.iter().try_for_each(|cell| self.commands(&cell.commands))
+        out
     }
 
     /// Commands with their notes. Those of a provider are folded, because Mullion's tests do not run them.
-    fn commands(&mut self, commands: &[CommandBlock]) -> io::Result<()> {
+    fn commands(&mut self, commands: &[CommandBlock]) {
         // Whole blocks of a large plan would not fit into an issue.
         let mut first = Vec::new();
         for of_label in commands.chunk_by(|one, next| one.label == next.label) {
@@ -192,17 +238,18 @@ impl Page<'_> {
         let (blocks, _) = CommandBlock::first_blocks(&first, usize::MAX);
         for CommandBlock { label, run, note, source } in &blocks {
             let note = if note.is_empty() { String::new() } else { format!("{}\n\n", self.line(&note.into())) };
-            let run = fenced("sh", run);
-            match source {
+            let lines = fenced("sh", run);
+            let block = match source {
                 Some(source) => {
                     let source = plain(&upper_first(source));
                     let open = format!("<details><summary>{label} (not run here)</summary>");
-                    writeln!(self.out, "\n{open}\n\n{source}.\n\n{note}{run}\n\n</details>")?;
+                    format!("\n{open}\n\n{source}.\n\n{note}{lines}\n\n</details>\n")
                 }
-                None => writeln!(self.out, "\n{label}:\n\n{note}{run}")?,
-            }
+                None => format!("\n{label}:\n\n{note}{lines}\n"),
+            };
+            self.add(&block);
         }
-        self.more(commands.len() - first.len(), "command")
+        self.more(commands.len() - first.len(), "command");
     }
 }
 
@@ -294,7 +341,8 @@ mod tests {
             ("&lt;", "&amp;lt;"),
         ];
         for (text, expected) in cases {
-            let page = Page { out: &mut io::sink(), options: RenderOptions::default() };
+            let options = RenderOptions::default();
+            let page = Page { out: String::new(), is_full: false, all: "--details", options };
             assert_eq!(page.line(&text.into()), expected, "{text:?}");
         }
     }

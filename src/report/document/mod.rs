@@ -20,6 +20,6 @@ pub(crate) use command::CommandBlock;
 pub(crate) use inline::{Inline, Text, Tone, code, name};
 pub(crate) use model::{Block, Document, Picture, ReportSection, Subsection, Tile};
 pub use options::{RenderOptions, ReportFormat};
-pub(crate) use table::{Cell, Shown, Table, TableBuilder};
+pub(crate) use table::{Cell, OBJECTS, RowObject, Shown, Table, TableBuilder};
 pub(crate) use text::write as write_text;
-pub(crate) use write::write;
+pub(crate) use write::{write, write_json};

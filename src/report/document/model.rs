@@ -16,6 +16,10 @@ pub(crate) struct Document<'r> {
     pub(crate) sections: Vec<ReportSection<'r>>,
     /// What comes after the sections, such as how to get the report for programs.
     pub(crate) footer: String,
+    /// The option for what text and Markdown leave out without it: `--details`.
+    pub(crate) all: &'static str,
+    /// Whether text leaves something out without that option.
+    pub(crate) is_cut: bool,
 }
 
 /// A section with a heading.

@@ -11,11 +11,11 @@ use crate::report::document::table::Shown;
 pub enum ReportFormat {
     /// For a terminal, with the summary first
     Text,
-    /// The whole report, by its schema: docs/schema/survey-v1.json or docs/schema/plan-v1.json
+    /// For programs: the whole survey or plan, by docs/schema/survey-v1.json or docs/schema/plan-v1.json; a policy diff as JSON Lines
     Json,
-    /// For a ticket or a wiki
+    /// For a ticket, a wiki or a pull request
     Markdown,
-    /// For a spreadsheet: the workloads of a survey, the containers of a plan with their verdicts
+    /// For a spreadsheet: the workloads of a survey or of a policy diff, the containers of a plan with their verdicts
     Csv,
     /// One file for a browser and for paper, without any request to a network
     Html,

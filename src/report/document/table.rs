@@ -1,12 +1,14 @@
 //! Tables: each column is declared once, with its title, its kind and its cells. The rows are made one by one when a
 //! renderer asks for them.
 
-use std::io;
-
 use jiff::civil::Date;
+use mullion_engine::model::text::thousands;
 
 use crate::report::document::command::CommandBlock;
 use crate::report::document::inline::{Inline, Text};
+
+/// The most objects that a row names in text and Markdown without details.
+pub(crate) const OBJECTS: usize = 5;
 
 /// A table.
 pub(crate) struct Table<'r> {
@@ -19,6 +21,10 @@ pub(crate) struct Table<'r> {
     pub(super) columns: Vec<Column>,
     /// Whether text and Markdown show each row as a block, because it has commands.
     pub(super) has_commands: bool,
+    /// Whether text and Markdown show each row as a block, because it is about several objects.
+    pub(super) has_objects: bool,
+    /// The most rows in text and Markdown without details, if it is not the usual number.
+    pub(super) most: Option<usize>,
     /// Whether the limit of rows in text and Markdown is one for each group.
     pub(super) is_cut_by_group: bool,
     /// The most rows on the page, and their bytes.
@@ -82,7 +88,7 @@ pub(super) enum TablePart {
     /// The heading of a group.
     Heading(Text),
     Row(Row),
-    /// The number of rows that are left out, which may be 0.
+    /// The number of rows that are left out, or of the objects of these rows; it may be 0.
     Left(usize),
 }
 
@@ -90,9 +96,21 @@ pub(super) enum TablePart {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cell {
     pub(super) lines: Vec<Line>,
+    /// What the row is about. A format shows the first as lines.
+    objects: Vec<RowObject>,
     pub(super) commands: Vec<CommandBlock>,
     /// The text by which the page sorts the row, if it is not that of the cell.
     pub(super) sort: Option<String>,
+}
+
+/// An object that a row is about, or several that share a line.
+#[derive(Debug, Clone)]
+pub(crate) struct RowObject {
+    pub(crate) name: Text,
+    /// What belongs to the name, such as its place in a file.
+    pub(crate) about: Text,
+    /// The number of objects.
+    pub(crate) count: usize,
 }
 
 /// A line of a cell.
@@ -108,6 +126,8 @@ pub(super) struct Line {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineKind {
     Plain,
+    /// The name of one of the objects that the row is about, or how many more there are.
+    Object,
     /// What adds to the line before it.
     Soft,
     /// A text of the cluster, which the page folds.
@@ -154,6 +174,21 @@ impl Cell {
         self.add(LineKind::Raw, label, Inline::Code(text.into()).into(), Shown::Details)
     }
 
+    /// The cell with its first objects as lines, and the number of the others.
+    fn with_objects(mut self, most: usize) -> Self {
+        let mut objects = std::mem::take(&mut self.objects).into_iter();
+        for RowObject { name, about, .. } in objects.by_ref().take(most) {
+            self = self.add(LineKind::Object, "", name, Shown::Always).soft(about);
+        }
+        match objects.map(|object| object.count).sum::<usize>() {
+            0 => self,
+            left => {
+                let more = Text::plain(format!("and {} more", thousands(left)));
+                self.add(LineKind::Object, "", more, Shown::Always)
+            }
+        }
+    }
+
     fn add(mut self, kind: LineKind, label: &'static str, text: Text, shown: Shown) -> Self {
         if !text.is_empty() {
             self.lines.push(Line { kind, label, text, shown });
@@ -171,28 +206,42 @@ impl Cell {
     }
 }
 
+impl Row {
+    /// The number of objects that the row is about; 1 if it names none.
+    fn count(&self) -> usize {
+        self.cells.iter().flat_map(|cell| &cell.objects).map(|object| object.count).sum::<usize>().max(1)
+    }
+
+    fn with_objects(self, most: usize) -> Self {
+        let cells = self.cells.into_iter().map(|cell| cell.with_objects(most)).collect();
+        Self { cells, ..self }
+    }
+}
+
 impl Table<'_> {
-    pub(super) fn rows(&self) -> impl Iterator<Item = Row> {
-        (0..self.rows).map(|at| (self.row)(at))
+    /// The rows, each with that many of its objects.
+    pub(super) fn rows(&self, objects: usize) -> impl Iterator<Item = Row> {
+        (0..self.rows).map(move |at| (self.row)(at).with_objects(objects))
     }
 
     /// Calls `show` with what text and Markdown show of the table, in order. `most`: the limit of rows, of each group if the
     /// table is cut by group.
-    pub(super) fn each_part(
+    pub(super) fn each_part<E>(
         &self,
         most: usize,
         details: bool,
-        show: &mut dyn FnMut(TablePart) -> io::Result<()>,
-    ) -> io::Result<()> {
+        show: &mut dyn FnMut(TablePart) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let objects = if details { usize::MAX } else { OBJECTS };
         let (mut group, mut shown, mut left) = (None, 0, 0);
-        for row in self.rows() {
+        for row in (0..self.rows).map(|at| (self.row)(at)) {
             let is_new = row.group != group;
             if is_new && self.is_cut_by_group {
                 show(TablePart::Left(left))?;
                 (shown, left) = (0, 0);
             }
             if shown >= most || row.is_detail && !details {
-                left += 1;
+                left += row.count();
                 continue;
             }
             if is_new {
@@ -200,7 +249,7 @@ impl Table<'_> {
                 row.group.clone().map_or(Ok(()), |heading| show(TablePart::Heading(heading)))?;
             }
             shown += 1;
-            show(TablePart::Row(row))?;
+            show(TablePart::Row(row.with_objects(objects)))?;
         }
         show(TablePart::Left(left))
     }
@@ -232,6 +281,8 @@ impl<'r, R: Copy + 'r> TableBuilder<'r, R> {
             is_filtered: false,
             columns: Vec::new(),
             has_commands: false,
+            has_objects: false,
+            most: None,
             is_cut_by_group: false,
             page_limit: (200, 300_000),
             rest: "",
@@ -271,6 +322,17 @@ impl<'r, R: Copy + 'r> TableBuilder<'r, R> {
     /// A column of sentences that need no title in text: they tell what the row is about.
     pub(crate) fn prose<C: Into<Cell>>(self, title: &'static str, cell: impl Fn(R) -> C + 'r) -> Self {
         self.wide(title, cell).last_column(|column| column.is_untitled = true)
+    }
+
+    /// A column of the objects that the row is about. Text and Markdown show each row as a block below them.
+    pub(crate) fn objects<O: IntoIterator<Item = RowObject>>(
+        mut self,
+        title: &'static str,
+        objects: impl Fn(R) -> O + 'r,
+    ) -> Self {
+        self.table.has_objects = true;
+        let cell = move |value| Cell { objects: objects(value).into_iter().collect(), ..Cell::default() };
+        self.text(title, cell).head()
     }
 
     /// A column of numbers.
@@ -330,6 +392,12 @@ impl<'r, R: Copy + 'r> TableBuilder<'r, R> {
     /// The page filters the rows.
     pub(crate) fn filtered(mut self) -> Self {
         self.table.is_filtered = true;
+        self
+    }
+
+    /// The most rows in text and Markdown without details.
+    pub(crate) fn first(mut self, rows: usize) -> Self {
+        self.table.most = Some(rows);
         self
     }
 

@@ -13,7 +13,7 @@ use crate::report::document::command::CommandBlock;
 use crate::report::document::inline::{Inline, Text, Tone};
 use crate::report::document::model::{Block, Document, ReportSection, Subsection};
 use crate::report::document::options::RenderOptions;
-use crate::report::document::table::{Cell, Column, ColumnKind, Line, LineKind, Row, Shown, Table, TablePart};
+use crate::report::document::table::{Cell, Column, ColumnKind, Line, LineKind, OBJECTS, Row, Shown, Table, TablePart};
 use crate::report::table;
 
 /// What is shown without details: objects of one thing and rows of a group, rows of a table, parts and commands.
@@ -34,7 +34,8 @@ pub(crate) fn write(document: &Document<'_>, options: RenderOptions, out: &mut d
     document.sections.iter().try_for_each(|section| page.section(section))?;
     writeln!(page.out)?;
     page.paragraph("", &document.footer.as_str().into())?;
-    if options.details { Ok(()) } else { page.paragraph("", &"Print everything with --details.".into()) }
+    let is_cut = document.is_cut && !options.details;
+    if is_cut { page.paragraph("", &format!("Print everything with {}.", document.all).into()) } else { Ok(()) }
 }
 
 struct Page<'o> {
@@ -82,8 +83,12 @@ impl Page<'_> {
 
     /// Lines of at most the page's width. The first one begins with `first`, the others with as many spaces.
     fn lines(&mut self, first: &str, text: &str) -> io::Result<()> {
-        let indent = width(first);
-        let room = self.options.width.saturating_sub(indent).max(20);
+        self.hanging(first, width(first), text)
+    }
+
+    /// The same with other lines that begin with `indent` spaces.
+    fn hanging(&mut self, first: &str, indent: usize, text: &str) -> io::Result<()> {
+        let room = self.options.width.saturating_sub(indent.max(width(first))).max(20);
         let (mut line, mut length) = (first.to_owned(), 0);
         for word in words(text) {
             let word_length = width(word);
@@ -106,9 +111,12 @@ impl Page<'_> {
     fn labeled(&mut self, indent: &str, lines: &[(String, String)]) -> io::Result<()> {
         let longest = lines.iter().map(|(label, _)| label.chars().count()).max().unwrap_or_default();
         let room = self.options.width.saturating_sub(indent.len() + longest + 2);
+        // Several lines without labels are told apart by the indentation of what follows in each.
+        let are_several = lines.iter().filter(|(label, _)| label.is_empty()).count() > 1;
+        let hang = indent.len() + if are_several { 2 } else { 0 };
         for (label, text) in lines {
             if label.is_empty() {
-                self.lines(indent, text)?;
+                self.hanging(indent, hang, text)?;
             } else if words(text).into_iter().all(|word| width(word) <= room) {
                 self.lines(&format!("{indent}{label:longest$}  "), text)?;
             } else {
@@ -194,7 +202,7 @@ impl Page<'_> {
     /// A line for each row, and below the table what does not fit into it.
     fn aligned(&mut self, table: &Table<'_>, columns: &[(usize, Column)]) -> io::Result<()> {
         let most = self.options.most(ROWS);
-        let rows: Vec<Row> = table.rows().take(most).collect();
+        let rows: Vec<Row> = table.rows(self.options.most(OBJECTS)).take(most).collect();
         let short: Vec<&(usize, Column)> = columns.iter().filter(|(_, column)| column.shown == Shown::Always).collect();
         let header = short.iter().map(|(_, column)| column.title.to_uppercase()).collect();
         let cells = rows.iter().map(|row| {
@@ -228,7 +236,8 @@ impl Page<'_> {
 
     /// A block for each row: its name, then its cells with their titles.
     fn records(&mut self, table: &Table<'_>, columns: &[(usize, Column)]) -> io::Result<()> {
-        let most = self.options.most(if table.has_commands || table.is_cut_by_group { FEW } else { ROWS });
+        let usual = if table.has_commands || table.is_cut_by_group { FEW } else { ROWS };
+        let most = self.options.most(table.most.unwrap_or(usual));
         let more_indent = if table.is_cut_by_group { "    " } else { "  " };
         table.each_part(most, self.options.details, &mut |part| match part {
             TablePart::Heading(heading) => {
@@ -236,28 +245,35 @@ impl Page<'_> {
                 self.heading("  ", &heading)
             }
             TablePart::Row(row) => {
-                if table.has_commands {
+                if table.has_commands || table.has_objects {
                     writeln!(self.out)?;
                 }
                 self.record(&row, columns, if row.group.is_some() { "    " } else { "  " })
             }
-            TablePart::Left(left) => self.more(more_indent, left, table.what),
+            TablePart::Left(0) => Ok(()),
+            TablePart::Left(left) => {
+                if table.has_objects {
+                    writeln!(self.out)?;
+                }
+                self.more(more_indent, left, table.what)
+            }
         })
     }
 
     fn record(&mut self, row: &Row, columns: &[(usize, Column)], indent: &str) -> io::Result<()> {
-        let name = self.row_name(row, columns);
-        self.lines(indent, &name)?;
+        let head = columns.iter().find(|(_, column)| column.is_head);
+        let names = self.names(head.and_then(|(at, _)| row.cells.get(*at)));
+        names.iter().try_for_each(|name| self.lines(indent, name))?;
         let (mut untitled, mut titled) = (Vec::new(), Vec::new());
         for (at, column) in columns.iter().filter(|(_, column)| self.options.shows(column.shown) && !column.is_in_group)
         {
             let of_cell = row.cells.get(*at).map(|cell| cell.lines.as_slice()).unwrap_or_default();
             // The name of the row has what belongs to its first line.
-            let named =
+            let skipped =
                 if column.is_head { 1 + of_cell.iter().skip(1).take_while(|line| is_of_name(line)).count() } else { 0 };
             let title = if column.is_untitled || column.is_head { String::new() } else { lower_first(column.title) };
             let lines = if column.is_untitled { &mut untitled } else { &mut titled };
-            lines.extend(self.lines_of(&title, of_cell.iter().skip(named)));
+            lines.extend(self.lines_of(&title, of_cell.iter().skip(skipped)));
         }
         untitled.append(&mut titled);
         self.labeled(&format!("{indent}  "), &untitled)?;
@@ -271,10 +287,14 @@ impl Page<'_> {
 
     /// The first line of a cell, with what belongs to it in parentheses.
     fn name(&self, cell: Option<&Cell>) -> String {
+        self.names(cell).into_iter().next().unwrap_or_default()
+    }
+
+    /// The same for each object that the row is about.
+    fn names(&self, cell: Option<&Cell>) -> Vec<String> {
         let lines = cell.map(|cell| cell.lines.as_slice()).unwrap_or_default();
-        let lines =
-            self.lines_of("", lines.iter().take(1).chain(lines.iter().skip(1).take_while(|line| is_of_name(line))));
-        lines.into_iter().next().map(|(_, text)| text).unwrap_or_default()
+        let lines = lines.iter().take(1).chain(lines.iter().skip(1).take_while(|line| is_of_name(line)));
+        self.lines_of("", lines).into_iter().map(|(_, text)| text).collect()
     }
 
     /// The lines of a cell with their labels. The first one has the title of the column if it has no label. A soft line
@@ -320,9 +340,9 @@ fn is_soft(line: &Line) -> bool {
     line.kind == LineKind::Soft && line.label.is_empty()
 }
 
-/// Whether a line belongs to the name before it.
+/// Whether a line belongs to the name before it, or is another name.
 fn is_of_name(line: &Line) -> bool {
-    is_soft(line) && line.shown == Shown::Always
+    line.kind == LineKind::Object || is_soft(line) && line.shown == Shown::Always
 }
 
 fn style(tone: Tone) -> Style {

@@ -11,9 +11,9 @@ use crate::report::document::options::{RenderOptions, ReportFormat};
 use crate::report::document::table::Table;
 use crate::report::document::{csv, html, markdown, text};
 
-/// Writes `report`, which is JSON as it is, and otherwise the document or the table that a caller makes of it.
+/// Writes a report in the form that a caller makes of it for the format: JSON, a table for CSV, otherwise a document.
 pub(crate) fn write<'r>(
-    report: &impl Serialize,
+    json: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     document: impl FnOnce() -> Document<'r>,
     csv_table: impl FnOnce() -> Table<'r>,
     format: ReportFormat,
@@ -22,12 +22,15 @@ pub(crate) fn write<'r>(
 ) -> io::Result<()> {
     match format {
         ReportFormat::Text => text::write(&document(), options.for_prose(), out),
-        ReportFormat::Json => {
-            serde_json::to_writer_pretty(JsonWriter(&mut *out), report)?;
-            writeln!(out)
-        }
+        ReportFormat::Json => json(out),
         ReportFormat::Markdown => markdown::write(&document(), options, out),
         ReportFormat::Csv => csv::write(&csv_table(), out),
         ReportFormat::Html => html::write(&document(), out),
     }
+}
+
+/// Writes `report` as one JSON document.
+pub(crate) fn write_json(report: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(JsonWriter(&mut *out), report)?;
+    writeln!(out)
 }

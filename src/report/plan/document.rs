@@ -57,6 +57,8 @@ pub(super) fn document(report: &PlanReport) -> Document<'_> {
             "Written by Mullion {}. `mullion plan -o json` writes the whole plan for programs, and `-o csv` all containers for a spreadsheet.",
             report.header.mullion
         ),
+        all: "--details",
+        is_cut: true,
     }
 }
 

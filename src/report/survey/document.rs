@@ -56,6 +56,8 @@ pub(super) fn document<'r>(report: &'r SurveyReport, comparison: Option<&Compari
             "Written by Mullion {}. `mullion survey -o json` writes the whole report for programs, and `-o csv` all workloads for a spreadsheet.",
             report.header.mullion
         ),
+        all: "--details",
+        is_cut: true,
     }
 }
 

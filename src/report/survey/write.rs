@@ -7,7 +7,7 @@ use mullion_survey::{Comparison, SurveyReport};
 use serde::Serialize;
 
 use crate::report::document;
-use crate::report::document::{RenderOptions, ReportFormat};
+use crate::report::document::{RenderOptions, ReportFormat, write_json};
 use crate::report::survey::document::{document, workload_table};
 
 /// The report, with the comparison as one more member.
@@ -29,12 +29,6 @@ pub fn write(
 ) -> io::Result<()> {
     let whole = ComparedReport { report, comparison };
     let document = || document(report, comparison);
-    document::write(
-        &whole,
-        document,
-        || workload_table(report, report.workloads.iter().collect()),
-        format,
-        options,
-        out,
-    )
+    let table = || workload_table(report, report.workloads.iter().collect());
+    document::write(|out| write_json(&whole, out), document, table, format, options, out)
 }

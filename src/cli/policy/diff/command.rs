@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
-use mullion_engine::model::text::counted;
+use mullion_engine::model::text::{counted, thousands};
 use mullion_engine::model::{ReviewRequest, WorkloadObject};
 use mullion_engine::patch::restore_authored;
 use mullion_manifest::Problem;
@@ -19,15 +19,14 @@ use crate::cli::live;
 use crate::cli::live::{LiveArguments, LoadedInput, ReadRequest};
 use crate::cli::outcome::Outcome;
 use crate::cli::output_file::OutputFileArgs;
-use crate::cli::output_format::OutputFormat;
 use crate::cli::policy::diff::compare::PolicySides;
 use crate::cli::policy::diff::dump::DumpObject;
 use crate::cli::policy::diff::input::DiffInput;
-use crate::cli::policy::diff::report::{ComparedWorkload, DiffReport};
-use crate::cli::policy::diff::{compare, nodes, report, sets};
+use crate::cli::policy::diff::{compare, nodes, sets};
 use crate::cli::policy_files::{CLUSTER_WORD, PolicySelection};
 use crate::cli::progress::Progress;
-use crate::report::{DiagnosticSeverity, ObjectName, PolicySources};
+use crate::report::policy_diff::{ComparedWorkload, DiffReport, write_settings};
+use crate::report::{DiagnosticSeverity, ObjectName, PolicySources, ReportFormat};
 
 /// Arguments of `policy diff`.
 #[derive(Debug, Clone, Args)]
@@ -58,9 +57,9 @@ pub struct PolicyDiffArgs {
     #[arg(long, value_name = "FILE")]
     pub snapshot: Option<PathBuf>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
-    pub output: OutputFormat,
-    /// Show all differences, even if there are many
+    #[arg(short, long, value_enum, default_value_t = ReportFormat::Text)]
+    pub output: ReportFormat,
+    /// Print every group of workloads and nodes with all of its members (with -o text or markdown)
     #[arg(long)]
     pub all: bool,
     /// Differences that cause exit code 1
@@ -104,7 +103,14 @@ pub(crate) fn run(args: &PolicyDiffArgs, io: &mut Io<'_>) -> anyhow::Result<Outc
     let selects_cluster = args.live.names_a_cluster() || args.inputs.namespace.is_some();
     if let ([Some((old, _)), Some((new, _))], true, false) = (&*sides, args.inputs.paths.is_empty(), selects_cluster) {
         let differences = sets::compare_settings(old, new);
-        report::write_settings(&differences, args.output, io)?;
+        write_settings(&differences, args.output, io.render_options(args.all), io.stdout)?;
+        let count = match differences.len() {
+            0 => "no setting differs".to_owned(),
+            count => counted(count, "difference"),
+        };
+        io.eprintln(format_args!(
+            "{count}; name manifests or a dump of a cluster to see which workloads would be decided differently"
+        ))?;
         return Ok(if differences.is_empty() { Outcome::Clean } else { Outcome::Findings });
     }
     let in_cluster = sides.iter().any(Option::is_none);
@@ -128,18 +134,26 @@ pub(crate) fn run(args: &PolicyDiffArgs, io: &mut Io<'_>) -> anyhow::Result<Outc
     let [old, new] = sets.and_then(|sets| sets.try_into().ok()).context("the policies of the cluster were not read")?;
     texts.report(io)?;
     let input = DiffInput::of_texts(&texts, &namespace, live, args.snapshot.as_deref(), io)?;
-    let mut report = DiffReport::new(args.output, args.all);
+    let mut report = DiffReport::new(args.output);
     report.totals.unreadable = texts.unreadable.len();
     compare_workloads(&input, [old, new], &namespace, &mut report, io)?;
     for facts in &input.nodes {
         report.totals.nodes_compared += 1;
         if let Some(difference) = nodes::compare(facts, &old.nodes, &new.nodes) {
-            report.node(difference, io)?;
+            report.node(difference, io.stdout)?;
         }
     }
     report.totals.unreadable += input.unreadable;
     report.totals.reviewed_with_owner = input.reviewed_with_owner;
-    let totals = report.end(&compare::node_causes(old, new), io)?;
+    let causes = compare::node_causes(old, new).into_iter().filter(|(key, _)| !key.row.decides.is_empty());
+    let causes: Vec<_> = causes.map(|(_, cause)| cause).collect();
+    let totals = report.end(&causes, io.render_options(args.all), io.stdout)?;
+    if totals.reviewed_with_owner > 0 && args.output != ReportFormat::Json {
+        let more = thousands(totals.reviewed_with_owner);
+        io.eprintln(format_args!(
+            "{more} more pods, ReplicaSets and Jobs are reviewed with the templates that create them"
+        ))?;
+    }
     report_skipped(input.skipped, io)?;
     if totals.workloads == 0 {
         io.eprintln("nothing to review: no pod and no object with a pod template")?;
@@ -203,7 +217,12 @@ fn compare_workloads(
                 let (kind_name, namespace) = (kind.name().into(), namespace.to_owned());
                 let name = ObjectName { kind: kind_name, namespace, name: head.name, pod: None };
                 let (file, line) = (source.file.source.name.clone(), source.file.line_column(start).line);
-                report.workload(ComparedWorkload { name, owner: head.owner, file, line }, kind, &difference, io)?;
+                report.workload(
+                    ComparedWorkload { name, owner: head.owner, file, line },
+                    kind,
+                    &difference,
+                    io.stdout,
+                )?;
             }
             Ok(())
         };

@@ -3,61 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use mullion_engine::model::ReviewRequest;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::schema::PolicyKey;
-use mullion_engine::model::settings::{ACTIONS, NODE_KEYS, NodeSettings, Origin, POD_KEYS, Settings};
-use mullion_engine::model::{ReviewRequest, WorkloadKind};
-use mullion_engine::patch::decision_reason;
+use mullion_engine::model::settings::{ACTIONS, NODE_KEYS, NodeSettings, POD_KEYS, Settings};
 use mullion_engine::rules::Finding;
 use mullion_policy::PolicySet;
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::report::{FindingResult, WorkloadResult, line};
-
-/// The kind of a difference, the most important first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum DifferenceCategory {
-    /// Denied now, and not before.
-    Denied,
-    /// Not denied now, and denied before.
-    NoLongerDenied,
-    /// Another operating system or placement.
-    Placed,
-    /// Other findings, repairs or hint.
-    Reported,
-}
-
-/// One key with its values on both sides.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct KeyDifference {
-    /// Dotted path below `spec`; for a NodePolicy with that word before it.
-    pub(crate) key: String,
-    pub(crate) old: KeyValue,
-    pub(crate) new: KeyValue,
-    /// The rule, for an entry of `rules.actions`.
-    #[serde(skip)]
-    pub(crate) rule: Option<&'static str>,
-}
-
-/// The value of a key, and its origin.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct KeyValue {
-    pub(crate) value: Value,
-    /// `None` for the built-in default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) origin: Option<Origin>,
-}
-
-/// One workload with different results.
-#[derive(Debug, Clone)]
-pub(crate) struct WorkloadDifference {
-    pub(crate) category: DifferenceCategory,
-    pub(crate) old: WorkloadResult,
-    pub(crate) new: WorkloadResult,
-    pub(crate) causes: Vec<KeyDifference>,
-}
+use crate::report::policy_diff::{DifferenceCategory, KeyDifference, KeyValue, WorkloadDifference};
+use crate::report::{FindingResult, WorkloadResult};
 
 /// Both sets, with the changed keys of pairs of their settings.
 pub(crate) struct PolicySides<'a> {
@@ -218,60 +173,5 @@ fn actions(old: &WorkloadResult, new: &WorkloadResult, causes: &mut Vec<KeyDiffe
         if cause.old != cause.new && !causes.contains(&cause) {
             causes.push(cause);
         }
-    }
-}
-
-impl WorkloadDifference {
-    /// One line for each difference: `old → new`, or `-` for what is removed and `+` for what is added.
-    pub(crate) fn lines(&self, kind: WorkloadKind) -> Vec<String> {
-        let (old, new) = (&self.old, &self.new);
-        let mut lines = Vec::new();
-        let os = |of: &WorkloadResult| match of.os() {
-            None => "not reviewed".to_owned(),
-            Some(os) => format!("{} ({})", os.name(), decision_reason(&of.decision)),
-        };
-        if old.reviewed != new.reviewed || old.decision.os != new.decision.os {
-            lines.push(format!("os {} → {}", os(old), os(new)));
-        }
-        let mut shown = Vec::new();
-        for found in old.findings.iter().chain(&new.findings) {
-            let (before, after) = (old.finding_at(&found.finding), new.finding_at(&found.finding));
-            let outcome = |found: Option<&FindingResult>| found.map_or("nothing", FindingResult::outcome);
-            let (before, after) = (outcome(before), outcome(after));
-            let finding = &found.finding;
-            let place = (finding.code, &finding.pointer);
-            if before == after || shown.contains(&place) {
-                continue;
-            }
-            shown.push(place);
-            let reason = if after == "denied" { format!(": {}", finding.message_with_help()) } else { String::new() };
-            lines.push(format!("{} {} {}: {before} → {after}{reason}", finding.code, finding.rule, finding.path));
-        }
-        // A denied workload does not have a placement.
-        let denied = old.is_denied() || new.is_denied();
-        if !denied {
-            let show = |of: &WorkloadResult| -> Vec<String> {
-                let of_finding = |pointer: &str| shown.iter().any(|(_, shown)| *shown == pointer);
-                // The repair of a finding's field is shown above.
-                let repairs = of.repairs.iter().filter(|change| !of_finding(change.edit.pointer()));
-                of.placement.iter().chain(repairs).map(|change| line(&change.edit)).collect()
-            };
-            let (before, after) = (show(old), show(new));
-            lines.extend(before.iter().filter(|one| !after.contains(one)).map(|line| format!("- {line}")));
-            lines.extend(after.iter().filter(|one| !before.contains(one)).map(|line| format!("+ {line}")));
-        }
-        if old.hint != new.hint {
-            lines.extend(old.hint.iter().map(|hint| format!("- hint: {hint}")));
-            lines.extend(new.hint.iter().map(|hint| format!("+ hint: {hint}")));
-        }
-        if let (Some(before), Some(after)) = (&old.nodes, &new.nodes)
-            && before != after
-            && kind != WorkloadKind::DaemonSet
-            && !denied
-        {
-            let others = if before.len() == after.len() { " others" } else { "" };
-            lines.push(format!("nodes that could run it: {} → {}{others}", before.len(), after.len()));
-        }
-        lines
     }
 }

@@ -5,5 +5,4 @@ mod compare;
 mod dump;
 mod input;
 mod nodes;
-mod report;
 mod sets;

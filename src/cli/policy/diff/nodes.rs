@@ -7,13 +7,7 @@ use mullion_engine::model::cluster::Taint;
 use mullion_engine::model::settings::{NodeSettings, policy_taint};
 use mullion_engine::node::{NodeFacts, facts, plan_node};
 
-/// One node that would be labeled or tainted differently.
-pub(crate) struct NodeDifference {
-    pub(crate) name: String,
-    /// `- taint os=windows:NoSchedule`, `+ label …`: what is present only under the old policy, and only under the new
-    /// one.
-    pub(crate) lines: Vec<String>,
-}
+use crate::report::policy_diff::NodeDifference;
 
 /// The differences on `node` after the controller has handled it under each policy, if nothing blocks the taint.
 pub(crate) fn compare(node: &NodeFacts, old: &NodeSettings, new: &NodeSettings) -> Option<NodeDifference> {

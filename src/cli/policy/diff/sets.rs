@@ -7,11 +7,10 @@ use mullion_engine::model::settings::Origin;
 use mullion_manifest::{LineIndex, ManifestNode, NodeValue, Span, documents_from_bytes};
 use mullion_policy::load::BUILT_IN;
 use mullion_policy::{PolicyFile, PolicyFiles};
-use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::policy::diff::compare::{KeyDifference, KeyValue};
 use crate::cli::policy_files::{BUILT_IN_WORD, read_policy_files};
+use crate::report::policy_diff::{KeyDifference, KeyValue, SettingDifference};
 
 /// One policy document, with its keys by dotted path below `spec`.
 #[derive(Clone)]
@@ -20,26 +19,6 @@ struct Document {
     name: String,
     at: Origin,
     keys: BTreeMap<String, (Value, Origin)>,
-}
-
-/// A policy that is only on one side, or a key that differs.
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-pub(crate) enum SettingDifference {
-    /// Kind and name of a policy, and its origin on each side.
-    Policy {
-        policy: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        old: Option<Origin>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        new: Option<Origin>,
-    },
-    /// A key of a policy.
-    Key {
-        policy: String,
-        #[serde(flatten)]
-        cause: KeyDifference,
-    },
 }
 
 /// Reads a directory, a file, or the built-in policies.

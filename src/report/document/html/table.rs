@@ -1,7 +1,7 @@
 //! Tables of the page. Each has a limit of rows and of bytes, which limits the page.
 
 use maud::{Markup, PreEscaped, Render, html};
-use mullion_engine::model::text::{plural, prefix, thousands};
+use mullion_engine::model::text::{counted, plural, prefix, thousands};
 
 use crate::report::document::html::commands::commands;
 use crate::report::document::html::inline::{Exact, LINES, TEXT, line};
@@ -10,6 +10,9 @@ use crate::report::document::table::{Cell, Column, ColumnKind, Line, LineKind, R
 
 /// The bytes of the commands of one cell.
 const CELL_COMMANDS: usize = 20_000;
+
+/// The most objects of a cell: each has two lines, and one has the number of the others.
+const OBJECTS: usize = (LINES - 1) / 2;
 
 /// The table with as many of the rows as fit, and a sentence about the others. `command`: prints the report.
 pub(super) fn table(table: &Table<'_>, command: &str) -> Markup {
@@ -43,7 +46,7 @@ fn title(Column { title, kind, .. }: Column) -> Markup {
 fn rows(table: &Table<'_>, command: &str) -> (Markup, usize) {
     let (most_rows, most_bytes) = table.page_limit;
     let (mut out, mut shown) = (String::new(), 0);
-    for cells in table.rows().take(most_rows) {
+    for cells in table.rows(OBJECTS).take(most_rows) {
         let row = row(&cells, &table.columns, command).0;
         if out.len() + row.len() > most_bytes {
             break;
@@ -91,8 +94,10 @@ fn content(cell: &Cell, command: &str) -> Markup {
         return Markup::default();
     }
     let lines = cell.lines.get(..cell.lines.len().min(LINES)).unwrap_or_default();
+    let left = cell.lines.len() - lines.len();
     let paragraphs: Vec<&[Line]> = lines.chunk_by(|_, next| next.kind == LineKind::Soft).collect();
     let is_one = cell.commands.is_empty()
+        && left == 0
         && paragraphs.len() == 1
         && lines.iter().all(|line| line.label.is_empty() || line.kind == LineKind::Soft);
     html! {
@@ -104,6 +109,7 @@ fn content(cell: &Cell, command: &str) -> Markup {
                     p { (paragraph(lines)) }
                 }
             }
+            @if left > 0 { p.soft { "and " (counted(left, "more line")) } }
             (commands(&cell.commands, &mut CELL_COMMANDS.clone(), command))
         }
     }
