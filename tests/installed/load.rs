@@ -40,19 +40,28 @@ pub struct Outcome {
 impl Load {
     /// Starts a load in a namespace of its own, until [`Load::stop`].
     pub async fn start(site: &Site) -> Result<Self> {
-        Self::of(site, "mcr.microsoft.com/windows/servercore:ltsc2022", "windows").await
+        Self::of_many(site, PEOPLE).await
+    }
+
+    /// Does the same with more or fewer pods at the same time.
+    pub async fn of_many(site: &Site, people: usize) -> Result<Self> {
+        Self::by(site, people, "mcr.microsoft.com/windows/servercore:ltsc2022", "windows").await
     }
 
     /// Does the same with another image, for pods of another operating system.
     pub async fn of(site: &Site, image: &'static str, system: &'static str) -> Result<Self> {
+        Self::by(site, PEOPLE, image, system).await
+    }
+
+    async fn by(site: &Site, people: usize, image: &'static str, system: &'static str) -> Result<Self> {
         let namespace = site.plane.namespace("load").await?;
         let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let mut people = JoinSet::new();
-        for _ in 0..PEOPLE {
-            people.spawn(person(namespace.clone(), image, system, Arc::clone(&stop), Arc::clone(&done)));
+        let mut persons = JoinSet::new();
+        for _ in 0..people {
+            persons.spawn(person(namespace.clone(), image, system, Arc::clone(&stop), Arc::clone(&done)));
         }
-        let load = Self { stop, done, people };
-        load.more(2 * PEOPLE).await?;
+        let load = Self { stop, done, people: persons };
+        load.more(2 * people).await?;
         Ok(load)
     }
 

@@ -65,6 +65,7 @@ fn main() -> ExitCode {
             cold_start::one_node,
             replicas::stopping_one_replica_causes_no_unreviewed_pod,
             replicas::a_crash_of_one_replica_has_a_short_impact,
+            replicas::many_creates_at_once_leave_slots_free,
             upgrade::upgrade_and_rollback_affect_no_pod,
             fence::a_denied_taint_names_the_value_that_allows_it,
             uninstall::nobody_notices,

@@ -1,4 +1,4 @@
-//! One replica of the webhook stops, under load.
+//! Replicas of the webhook under load: one stops, or many pods are created at the same time.
 
 use std::time::Instant;
 
@@ -6,10 +6,20 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
-use mullion_cluster::{Seen, wait_for};
+use mullion_cluster::{Release, Seen, wait_for};
 
 use crate::load::{Load, Outcome, all_pods_were_reviewed};
 use crate::site::{DEADLINE, NAMESPACE, Site};
+
+/// The requests that change objects and are processed by an API server at the same time: its default of
+/// `--max-mutating-requests-inflight`. Each waits for one review.
+const IN_FLIGHT: usize = 200;
+/// The free connections that an API server keeps for each host of webhooks: `idleConnsPerHost` of `client-go`
+/// `transport/cache.go`.
+const KEPT: usize = 25;
+/// From this release on, the API server chooses a replica for each review and not for each connection
+/// (`WebhookRoundTripLoadBalancing`).
+const PER_REVIEW: Release = Release::v1(37);
 
 /// Deleted, evicted, drained or replaced in a rollout: a replica handles all its requests before it stops.
 pub async fn stopping_one_replica_causes_no_unreviewed_pod(site: &Site) -> Result<()> {
@@ -71,6 +81,47 @@ pub async fn a_crash_of_one_replica_has_a_short_impact(site: &Site) -> Result<()
         ensure!(rejected.iter().all(|outcome| outcome.rejections.iter().all(unreachable)), "{policy}: {rejected:#?}");
     }
     Ok(())
+}
+
+/// As many pods at the same time as an API server processes: each replica has free slots for more API servers, and from
+/// 1.37 on each gets a share of the reviews.
+pub async fn many_creates_at_once_leave_slots_free(site: &Site) -> Result<()> {
+    site.install(&[]).await?;
+    let replicas = site.pods_of("mullion-webhook").await?;
+    let load = Load::of_many(site, IN_FLIGHT).await?;
+    let mut most = vec![0; replicas.len()];
+    for _ in 0..5 {
+        load.more(IN_FLIGHT).await?;
+        for (most, pod) in most.iter_mut().zip(&replicas) {
+            *most = (*most).max(sum(&metrics(site, pod).await?, "mullion_connections "));
+        }
+    }
+    all_pods_were_reviewed(&load.stop().await)?;
+    let mut reviews = Vec::new();
+    for pod in &replicas {
+        let metrics = metrics(site, pod).await?;
+        reviews.push(sum(&metrics, "mullion_admission_reviews_total{"));
+        let refused = sum(&metrics, "mullion_connections_closed_total{reason=\"no_slot\"");
+        ensure!(refused == 0, "{}: {refused} connections were closed because no slot was free", pod.name_any());
+    }
+    eprintln!("{IN_FLIGHT} creates at once, by replica: at most {most:?} connections, {reviews:?} reviews");
+    ensure!(most.iter().all(|most| *most <= IN_FLIGHT + KEPT), "more connections than reviews: {most:?}");
+    let share = reviews.iter().sum::<usize>() / replicas.len() / 2;
+    let is_spread = reviews.iter().all(|reviews| *reviews >= share);
+    ensure!(is_spread || Release::under_test()? < PER_REVIEW, "one replica does nearly everything: {reviews:?}");
+    Ok(())
+}
+
+/// The metrics of a pod, through the API server.
+async fn metrics(site: &Site, pod: &Pod) -> Result<String> {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}:8080/proxy/metrics", pod.name_any());
+    Ok(site.plane.client().request_text(http::Request::get(path).body(Vec::new())?).await?)
+}
+
+/// The sum of the metrics whose lines begin like this.
+fn sum(metrics: &str, beginning: &str) -> usize {
+    let lines = metrics.lines().filter(|line| line.starts_with(beginning));
+    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
 }
 
 fn status(pod: &Pod) -> Option<&ContainerStatus> {

@@ -47,6 +47,10 @@ fn objects() -> Vec<Value> {
     vec![
         json!({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "windows"},
             "spec": {"amiSelectorTerms": [{"alias": "windows2025@latest"}]}}),
+        // The API server cannot delete a definition whose objects nobody has written or read: their storage starts with the
+        // deletion, and after an error of a storage that starts the next attempt can be 5 minutes later (`crd_finalizer.go`).
+        json!({"apiVersion": "karpenter.azure.com/v1alpha2", "kind": "AKSNodeClass", "metadata": {"name": "windows"},
+            "spec": {"imageFamily": "Windows2025"}}),
         pool("by-class", ["EC2NodeClass", "windows"], json!({})),
         pool("by-label", ["EC2NodeClass", "windows"], json!({"node.kubernetes.io/windows-build": "10.0.20348"})),
         pool("of-azure", ["AKSNodeClass", "windows"], json!({})),

@@ -49,7 +49,8 @@ fn renamed(stems: &[String]) -> SurveyReport {
     let mut text = serde_json::to_string(&report).unwrap();
     for (at, name) in all.iter().enumerate() {
         let stem = &stems[at % stems.len()];
-        let new = format!("zq{at}{stem}");
+        // With as many digits in each, no name is the beginning of another one.
+        let new = format!("zq{at:03}{stem}");
         let new = if name.contains('/') {
             format!("{new}/sub{new}")
         } else if name.contains('.') {
