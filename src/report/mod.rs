@@ -55,7 +55,7 @@ pub use rule_page::{action_name, default_action, page};
 pub(crate) use softened::SoftenedFindings;
 pub(crate) use text::{Diagnostic, DiagnosticSeverity, SourcePlace};
 pub(crate) use totals::CheckTotals;
-pub(crate) use wording::{set_by, unquoted};
+pub(crate) use wording::set_by;
 pub use workload_result::WorkloadResult;
 pub(crate) use workload_result::{FindingResult, finding_results};
 pub(crate) use workload_text::{WorkloadChanges, evidence_text, os_text};

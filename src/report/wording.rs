@@ -3,16 +3,10 @@
 use std::borrow::Cow;
 
 use mullion_engine::model::settings::Origin;
-use serde_json::Value;
 
 /// The origin of a setting: `policies/a.yaml:7`, or `built-in default`.
 pub(crate) fn set_by(origin: Option<&Origin>) -> String {
     origin.map_or_else(|| "built-in default".to_owned(), ToString::to_string)
-}
-
-/// A value of a policy or an object for people: text without quotes, everything else as JSON.
-pub(crate) fn unquoted(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// A path with slashes instead of the backslashes of Windows. On other systems a backslash is part of a name.

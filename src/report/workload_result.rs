@@ -12,7 +12,7 @@ use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::json_pointer::field_path;
 use mullion_engine::model::scheduling::toleration_word;
 use mullion_engine::model::settings::{Action, Mode, Settings};
-use mullion_engine::model::text::list;
+use mullion_engine::model::text::{list, unquoted};
 use mullion_engine::model::{Basis, Cause, Change, DetectedOs, Edit, OsDecision, ReviewRequest, WorkloadObject};
 use mullion_engine::patch::decision_reason;
 use mullion_engine::rules::Finding;
@@ -23,7 +23,6 @@ use serde_json::Value;
 
 use crate::report::admission::{review_of, unique};
 use crate::report::json::{ChangeRecord, EvidenceRecord, FindingRecord};
-use crate::report::wording::unquoted;
 
 /// The result of a workload. As JSON: an object with `reviewed`, `os`, `basis`, `because`, `evidence`, `denied`, `findings`,
 /// `placement`, `repairs`, `hint`, `warnings` and `nodes`.

@@ -10,7 +10,7 @@ use mullion_engine::model::Cause;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::settings::{Action, Labels};
-use mullion_engine::model::text::list_within;
+use mullion_engine::model::text::{list_within, unquoted};
 use mullion_engine::rules::{Finding, RejectedBy, catalogue, field_types};
 use mullion_policy::{EffectiveEntry, EffectiveSetting};
 use serde::Serialize;
@@ -21,7 +21,7 @@ use crate::cli::policy::show::{flow, item_of};
 use crate::cli::review_sources::ReviewSources;
 use crate::cli::workload_statement::WorkloadStatement;
 use crate::report::{
-    ObjectName, ReviewNotes, ReviewRecord, WorkloadChanges, decider, evidence_text, review_of, set_by, unquoted,
+    ObjectName, ReviewNotes, ReviewRecord, WorkloadChanges, decider, evidence_text, review_of, set_by,
 };
 
 /// The maximum length of the names of one group of nodes in text.

@@ -111,7 +111,7 @@ impl Page<'_> {
     fn labeled(&mut self, indent: &str, lines: &[(String, String)]) -> io::Result<()> {
         let longest = lines.iter().map(|(label, _)| label.chars().count()).max().unwrap_or_default();
         let room = self.options.width.saturating_sub(indent.len() + longest + 2);
-        // Several lines without labels are told apart by the indentation of what follows in each.
+        // The indentation of what follows in each shows where one of several lines without labels ends.
         let are_several = lines.iter().filter(|(label, _)| label.is_empty()).count() > 1;
         let hang = indent.len() + if are_several { 2 } else { 0 };
         for (label, text) in lines {

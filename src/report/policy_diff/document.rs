@@ -1,16 +1,16 @@
 //! The document of a comparison of two sets of policies: workloads with the same differences and causes, and nodes; or,
 //! without input, the keys that differ.
 
-use mullion_engine::model::text::{counted, thousands};
+use mullion_engine::model::text::{counted, thousands, unquoted};
 use serde_json::json;
 
 use crate::report::document::{
     Block, Cell, Document, Inline, OBJECTS, ReportSection, RowObject, Shown, Table, TableBuilder, Text, Tile, Tone,
     name,
 };
-use crate::report::policy_diff::model::{ComparedWorkload, DifferenceCategory, SettingDifference};
-use crate::report::policy_diff::write::{DiffReport, DifferenceGroup};
-use crate::report::wording::unquoted;
+use crate::report::policy_diff::model::{
+    ComparedWorkload, DiffTotals, DifferenceCategory, DifferenceGroup, PolicyDifferences, SettingDifference,
+};
 
 /// The most groups of workloads, and of nodes, in text and Markdown without `--all`.
 const GROUPS: usize = 50;
@@ -19,13 +19,14 @@ const GROUPS: usize = 50;
 const RECENT_OWNERS: usize = 5;
 
 /// The document of the report.
-pub(super) fn document(report: &DiffReport) -> Document<'_> {
-    let DiffReport { groups, nodes, .. } = report;
+pub(super) fn document<'r>(totals: &DiffTotals, differences: &'r PolicyDifferences) -> Document<'r> {
+    let PolicyDifferences { groups, nodes, .. } = differences;
     let is_cut = groups.len().max(nodes.len()) > GROUPS
         || groups.iter().any(|group| objects(group).len() > OBJECTS)
         || nodes.values().any(|names| names.len() > OBJECTS);
-    let sections = [Some(summary(report)), unread(report), workloads(report), self::nodes(report)];
-    titled(report.totals.sentence(), sections.into_iter().flatten().collect(), is_cut)
+    let sections =
+        [Some(summary(totals)), unread(totals), workloads(totals, differences), self::nodes(totals, differences)];
+    titled(totals.sentence(), sections.into_iter().flatten().collect(), is_cut)
 }
 
 fn titled(title: String, sections: Vec<ReportSection<'_>>, is_cut: bool) -> Document<'_> {
@@ -47,23 +48,23 @@ const fn tone(category: DifferenceCategory) -> Tone {
 }
 
 /// The counts on the page. The title has them in words.
-fn summary(report: &DiffReport) -> ReportSection<'static> {
+fn summary(totals: &DiffTotals) -> ReportSection<'static> {
     let tile = |label, count, tone: Tone, list| Tile {
         label,
         count: thousands(count),
         tone: Some(tone).filter(|_| count > 0),
         list,
     };
-    let categories = report.totals.by_category();
+    let categories = totals.by_category();
     let of_category =
         |(category, count): (DifferenceCategory, usize)| tile(category.name(), count, tone(category), "workloads");
-    let nodes = tile("Labels or taints of nodes", report.totals.nodes, Tone::Warn, "nodes");
+    let nodes = tile("Labels or taints of nodes", totals.nodes, Tone::Warn, "nodes");
     let tiles = categories.into_iter().map(of_category).chain([nodes]).collect();
     ReportSection::new("summary", "Summary", vec![Block::Tiles(tiles)]).shown(Shown::Page)
 }
 
-fn unread(report: &DiffReport) -> Option<ReportSection<'static>> {
-    let unreadable = report.totals.unreadable;
+fn unread(totals: &DiffTotals) -> Option<ReportSection<'static>> {
+    let unreadable = totals.unreadable;
     let note = format!(
         "{} cannot be read. Whether they would be decided differently is not known.",
         counted(unreadable, "file, document or object")
@@ -71,16 +72,16 @@ fn unread(report: &DiffReport) -> Option<ReportSection<'static>> {
     (unreadable > 0).then(|| ReportSection::new("unread", "Not read", vec![Block::Note(Text::plain(note))]))
 }
 
-fn workloads(report: &DiffReport) -> Option<ReportSection<'_>> {
-    if report.groups.is_empty() {
+fn workloads<'r>(totals: &DiffTotals, differences: &'r PolicyDifferences) -> Option<ReportSection<'r>> {
+    if differences.groups.is_empty() {
         return None;
     }
-    let of_category = report.totals.by_category();
+    let of_category = totals.by_category();
     let heading = move |category: DifferenceCategory| {
         let count = of_category.iter().find(|(of, _)| *of == category).map_or(0, |(_, count)| *count);
         Text::from(tag(category)).and(format!(": {}", counted(count, "workload")))
     };
-    let table = TableBuilder::new("workloads", "workload", &report.groups)
+    let table = TableBuilder::new("workloads", "workload", &differences.groups)
         .choice("Result", |group| tag(group.category))
         .in_group()
         .objects("Workloads", objects)
@@ -93,7 +94,7 @@ fn workloads(report: &DiffReport) -> Option<ReportSection<'_>> {
         .first(GROUPS)
         .at_most(500, 3_000_000);
     let section = ReportSection::new("workloads", "Workloads", vec![Block::Table(table.build())]);
-    Some(section.counted(report.totals.different, ""))
+    Some(section.counted(totals.different, ""))
 }
 
 fn tag(category: DifferenceCategory) -> Inline {
@@ -128,26 +129,26 @@ fn objects(group: &DifferenceGroup) -> Vec<RowObject> {
     owners.into_iter().map(object).collect()
 }
 
-fn nodes(report: &DiffReport) -> Option<ReportSection<'_>> {
-    if report.nodes.is_empty() {
+fn nodes<'r>(totals: &DiffTotals, differences: &'r PolicyDifferences) -> Option<ReportSection<'r>> {
+    if differences.nodes.is_empty() {
         return None;
     }
     let node = |node: &String| RowObject { name: name(node).into(), about: Text::default(), count: 1 };
-    let table = TableBuilder::new("nodes", "node", &report.nodes)
+    let table = TableBuilder::new("nodes", "node", &differences.nodes)
         .objects("Nodes", move |(_, names)| names.iter().map(node))
         .prose("What differs", |(lines, _)| {
             lines.iter().fold(Cell::default(), |cell, line| cell.line(difference(line)))
         })
         .first(GROUPS)
         .at_most(500, 1_000_000);
-    let causes = report.node_causes.iter().map(|cause| ("Cause", Text::plain(cause))).collect();
+    let causes = differences.node_causes.iter().map(|cause| ("Cause", Text::plain(cause))).collect();
     let blocks = vec![Block::Table(table.build()), Block::Facts(causes)];
-    Some(ReportSection::new("nodes", "Nodes", blocks).counted(report.totals.nodes, ""))
+    Some(ReportSection::new("nodes", "Nodes", blocks).counted(totals.nodes, ""))
 }
 
 /// The workloads for CSV, the most important first.
-pub(super) fn workload_table(report: &DiffReport) -> Table<'_> {
-    let rows = report.groups.iter().flat_map(|group| group.members.iter().map(|member| (group.category, member)));
+pub(super) fn workload_table(differences: &PolicyDifferences) -> Table<'_> {
+    let rows = differences.groups.iter().flat_map(|group| group.members.iter().map(|member| (group.category, member)));
     TableBuilder::new("workloads", "workload", rows)
         .csv("namespace", |(_, workload)| workload.name.namespace.clone())
         .csv("kind", |(_, workload)| workload.name.kind.to_string())

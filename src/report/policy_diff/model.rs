@@ -1,5 +1,7 @@
 //! What two sets of policies decide differently: workloads, nodes, and the keys that cause it.
 
+use std::collections::BTreeMap;
+
 use mullion_engine::model::settings::Origin;
 use serde::Serialize;
 use serde_json::Value;
@@ -86,6 +88,25 @@ pub(crate) enum SettingDifference {
         #[serde(flatten)]
         cause: KeyDifference,
     },
+}
+
+/// Workloads with the same differences and causes.
+pub(super) struct DifferenceGroup {
+    pub(super) category: DifferenceCategory,
+    pub(super) members: Vec<ComparedWorkload>,
+    pub(super) differences: Vec<String>,
+    pub(super) causes: Vec<String>,
+}
+
+/// What a document shows of the difference between two sets of policies.
+#[derive(Default)]
+pub(super) struct PolicyDifferences {
+    /// The most important first.
+    pub(super) groups: Vec<DifferenceGroup>,
+    /// The names of nodes by their differences.
+    pub(super) nodes: BTreeMap<Vec<String>, Vec<String>>,
+    /// The keys that decide about nodes.
+    pub(super) node_causes: Vec<String>,
 }
 
 /// The counts of a run.

@@ -1,7 +1,7 @@
 //! Texts about what two sets of policies decide differently.
 
 use mullion_engine::model::WorkloadKind;
-use mullion_engine::model::text::{counted, thousands};
+use mullion_engine::model::text::{counted, thousands, unquoted};
 use mullion_engine::patch::decision_reason;
 use mullion_engine::rules::find;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::report::policy_diff::model::{
     DiffTotals, DifferenceCategory, KeyDifference, KeyValue, SettingDifference, WorkloadDifference,
 };
 use crate::report::rule_page::action_name;
-use crate::report::wording::{set_by, unquoted};
+use crate::report::wording::set_by;
 use crate::report::workload_result::{FindingResult, WorkloadResult, line};
 
 /// The longest list that is shown with its entries, in characters.

@@ -13,31 +13,18 @@ use crate::report::document::{RenderOptions, ReportFormat};
 use crate::report::json::{ObjectName, write_line};
 use crate::report::policy_diff::document::{document, setting_table, settings_document, workload_table};
 use crate::report::policy_diff::model::{
-    ComparedWorkload, DiffTotals, DifferenceCategory, KeyDifference, NodeDifference, SettingDifference,
-    WorkloadDifference,
+    ComparedWorkload, DiffTotals, DifferenceCategory, DifferenceGroup, KeyDifference, NodeDifference,
+    PolicyDifferences, SettingDifference, WorkloadDifference,
 };
 use crate::report::workload_result::WorkloadResult;
 
-/// Workloads with the same differences and causes.
-pub(super) struct DifferenceGroup {
-    pub(super) category: DifferenceCategory,
-    pub(super) members: Vec<ComparedWorkload>,
-    pub(super) differences: Vec<String>,
-    pub(super) causes: Vec<String>,
-}
-
-/// What differs between two sets of policies.
+/// Collects what differs between two sets of policies.
 pub(crate) struct DiffReport {
     format: ReportFormat,
     pub(crate) totals: DiffTotals,
-    /// After [`end`](Self::end), the most important first.
-    pub(super) groups: Vec<DifferenceGroup>,
-    /// Indices of `groups`, by category, differences and causes.
+    differences: PolicyDifferences,
+    /// Indices of the groups, by category, differences and causes.
     known: BTreeMap<(DifferenceCategory, Vec<String>, Vec<String>), usize>,
-    /// The names of nodes by their differences.
-    pub(super) nodes: BTreeMap<Vec<String>, Vec<String>>,
-    /// The keys that decide about nodes.
-    pub(super) node_causes: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -64,10 +51,8 @@ impl DiffReport {
         Self {
             format,
             totals: DiffTotals::default(),
-            groups: Vec::new(),
+            differences: PolicyDifferences::default(),
             known: BTreeMap::new(),
-            nodes: BTreeMap::new(),
-            node_causes: Vec::new(),
         }
     }
 
@@ -94,11 +79,12 @@ impl DiffReport {
         }
         let (differences, causes) =
             (difference.lines(kind), causes.iter().map(KeyDifference::text).collect::<Vec<_>>());
-        let next = self.groups.len();
+        let groups = &mut self.differences.groups;
+        let next = groups.len();
         let at = *self.known.entry((category, differences.clone(), causes.clone())).or_insert(next);
-        match self.groups.get_mut(at) {
+        match groups.get_mut(at) {
             Some(group) => group.members.push(workload),
-            None => self.groups.push(DifferenceGroup { category, members: vec![workload], differences, causes }),
+            None => groups.push(DifferenceGroup { category, members: vec![workload], differences, causes }),
         }
         Ok(())
     }
@@ -110,7 +96,7 @@ impl DiffReport {
         if self.format == ReportFormat::Json {
             return write_line(out, &Record::Node { name: &name, changes: &lines });
         }
-        self.nodes.entry(lines).or_default().push(name);
+        self.differences.nodes.entry(lines).or_default().push(name);
         Ok(())
     }
 
@@ -121,10 +107,11 @@ impl DiffReport {
         options: RenderOptions,
         out: &mut dyn Write,
     ) -> io::Result<DiffTotals> {
-        self.groups.sort_by_key(|group| group.category);
-        self.node_causes = node_causes.iter().map(KeyDifference::text).collect();
-        let json = |out: &mut dyn Write| write_line(out, &Record::Summary(&self.totals));
-        document::write(json, || document(&self), || workload_table(&self), self.format, options, out)?;
+        self.differences.groups.sort_by_key(|group| group.category);
+        self.differences.node_causes = node_causes.iter().map(KeyDifference::text).collect();
+        let Self { format, totals, differences, .. } = &self;
+        let json = |out: &mut dyn Write| write_line(out, &Record::Summary(totals));
+        document::write(json, || document(totals, differences), || workload_table(differences), *format, options, out)?;
         Ok(self.totals)
     }
 }

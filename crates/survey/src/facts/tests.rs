@@ -425,7 +425,7 @@ fn days_have_one_form() {
             (format!("schema: {SCHEMA}\nchecked: {day}\ndates: []"), "checked", "t:2:10"),
             (file(&format!("commands:\n- {{checked: {day}}}")), "checked", "t:4:13"),
             (file(&format!("dates:\n- {{date: {day}}}")), "date", "t:4:10"),
-            (file(&format!("constraints:\n- {{limit: {{refusedFrom: {day}}}}}")), "refusedFrom", "t:4:24"),
+            (file(&format!("constraints:\n- {{limit: {{refusedFrom: {day}}}}}")), "refusedFrom", "t:4:25"),
             (file(&format!("changes:\n- {{asOf: {day}}}")), "asOf", "t:4:10"),
             (file(&format!("images:\n- {{{image}, frozenSince: {day}}}")), "frozenSince", "t:4:50"),
             (file(&format!("images:\n- {{{image}, supportEnd: {{date: {day}}}}}")), "date", "t:4:56"),
