@@ -11,7 +11,7 @@ use crate::report::document::command::CommandBlock;
 use crate::report::document::inline::{Inline, Text};
 use crate::report::document::model::{Block, Document, ReportSection, Subsection};
 use crate::report::document::options::RenderOptions;
-use crate::report::document::table::{Cell, Column, Line, LineKind, Row, Shown, Table, TablePart};
+use crate::report::document::table::{Cell, Column, Line, LineKind, Row, RowKind, Shown, Table, TablePart};
 
 /// What is shown without details: rows of a table or group, items, parts, lines of a row; commands, and rows with commands.
 const ROWS: usize = 20;
@@ -148,8 +148,7 @@ impl Page {
     }
 
     fn table(&mut self, table: &Table<'_>, level: usize) {
-        let is_blocks = table.has_commands || table.has_objects;
-        let most = table.most.unwrap_or(if table.has_commands { COMMANDS } else { ROWS });
+        let most = table.most.unwrap_or(if table.row_kind == RowKind::Commands { COMMANDS } else { ROWS });
         let columns = table.columns.iter().copied().enumerate();
         let columns: Vec<(usize, Column)> =
             columns.filter(|(_, column)| column.shown != Shown::Page && !column.is_in_group).collect();
@@ -160,7 +159,7 @@ impl Page {
                     has_titles = false;
                     self.heading(level, &heading);
                 }
-                TablePart::Row(row) if is_blocks => {
+                TablePart::Row(row) if table.row_kind != RowKind::Line => {
                     let block = self.record(&row, &columns, level);
                     self.add(&block);
                     row.cells.iter().for_each(|cell| self.commands(&cell.commands));
@@ -222,7 +221,7 @@ impl Page {
                 out.extend([bullet, &title, &text, "\n"]);
             }
             if lines.len() > most {
-                out.push_str(&format!("- and {}\n", counted(lines.len() - most, "more line")));
+                out.extend(["- and ", &counted(lines.len() - most, "more line"), "\n"]);
             }
         }
         out

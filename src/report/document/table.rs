@@ -19,10 +19,8 @@ pub(crate) struct Table<'r> {
     /// Whether the page filters the rows.
     pub(super) is_filtered: bool,
     pub(super) columns: Vec<Column>,
-    /// Whether text and Markdown show each row as a block, because it has commands.
-    pub(super) has_commands: bool,
-    /// Whether text and Markdown show each row as a block, because it is about several objects.
-    pub(super) has_objects: bool,
+    /// Text and Markdown show each row of a kind other than [`RowKind::Line`] as a block.
+    pub(super) row_kind: RowKind,
     /// The most rows in text and Markdown without details, if it is not the usual number.
     pub(super) most: Option<usize>,
     /// Whether the limit of rows in text and Markdown is one for each group.
@@ -36,6 +34,16 @@ pub(crate) struct Table<'r> {
     row: Box<dyn Fn(usize) -> Row + 'r>,
     pub(super) csv_keys: Vec<&'static str>,
     csv_row: Box<dyn Fn(usize) -> Vec<String> + 'r>,
+}
+
+/// What a row is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowKind {
+    Line,
+    /// With commands.
+    Commands,
+    /// About several objects.
+    Objects,
 }
 
 /// Where a part of a document is shown.
@@ -280,8 +288,7 @@ impl<'r, R: Copy + 'r> TableBuilder<'r, R> {
             what,
             is_filtered: false,
             columns: Vec::new(),
-            has_commands: false,
-            has_objects: false,
+            row_kind: RowKind::Line,
             most: None,
             is_cut_by_group: false,
             page_limit: (200, 300_000),
@@ -330,7 +337,7 @@ impl<'r, R: Copy + 'r> TableBuilder<'r, R> {
         title: &'static str,
         objects: impl Fn(R) -> O + 'r,
     ) -> Self {
-        self.table.has_objects = true;
+        self.table.row_kind = RowKind::Objects;
         let cell = move |value| Cell { objects: objects(value).into_iter().collect(), ..Cell::default() };
         self.text(title, cell).head()
     }
@@ -403,7 +410,7 @@ impl<'r, R: Copy + 'r> TableBuilder<'r, R> {
 
     /// The rows have commands.
     pub(crate) fn with_commands(mut self) -> Self {
-        self.table.has_commands = true;
+        self.table.row_kind = RowKind::Commands;
         self
     }
 

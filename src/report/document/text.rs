@@ -13,7 +13,9 @@ use crate::report::document::command::CommandBlock;
 use crate::report::document::inline::{Inline, Text, Tone};
 use crate::report::document::model::{Block, Document, ReportSection, Subsection};
 use crate::report::document::options::RenderOptions;
-use crate::report::document::table::{Cell, Column, ColumnKind, Line, LineKind, OBJECTS, Row, Shown, Table, TablePart};
+use crate::report::document::table::{
+    Cell, Column, ColumnKind, Line, LineKind, OBJECTS, Row, RowKind, Shown, Table, TablePart,
+};
 use crate::report::table;
 
 /// What is shown without details: objects of one thing and rows of a group, rows of a table, parts and commands.
@@ -192,7 +194,7 @@ impl Page<'_> {
         let columns: Vec<(usize, Column)> = table.columns.iter().copied().enumerate().collect();
         let is_record =
             |(_, column): &(usize, Column)| column.kind == ColumnKind::Wide && self.options.shows(column.shown);
-        if table.has_commands || columns.iter().any(is_record) {
+        if table.row_kind == RowKind::Commands || columns.iter().any(is_record) {
             self.records(table, &columns)
         } else {
             self.aligned(table, &columns)
@@ -236,7 +238,7 @@ impl Page<'_> {
 
     /// A block for each row: its name, then its cells with their titles.
     fn records(&mut self, table: &Table<'_>, columns: &[(usize, Column)]) -> io::Result<()> {
-        let usual = if table.has_commands || table.is_cut_by_group { FEW } else { ROWS };
+        let usual = if table.row_kind == RowKind::Commands || table.is_cut_by_group { FEW } else { ROWS };
         let most = self.options.most(table.most.unwrap_or(usual));
         let more_indent = if table.is_cut_by_group { "    " } else { "  " };
         table.each_part(most, self.options.details, &mut |part| match part {
@@ -245,14 +247,14 @@ impl Page<'_> {
                 self.heading("  ", &heading)
             }
             TablePart::Row(row) => {
-                if table.has_commands || table.has_objects {
+                if table.row_kind != RowKind::Line {
                     writeln!(self.out)?;
                 }
                 self.record(&row, columns, if row.group.is_some() { "    " } else { "  " })
             }
             TablePart::Left(0) => Ok(()),
             TablePart::Left(left) => {
-                if table.has_objects {
+                if table.row_kind == RowKind::Objects {
                     writeln!(self.out)?;
                 }
                 self.more(more_indent, left, table.what)

@@ -427,8 +427,8 @@ fn days_have_one_form() {
             (file(&format!("dates:\n- {{date: {day}}}")), "date", "t:4:10"),
             (file(&format!("constraints:\n- {{limit: {{refusedFrom: {day}}}}}")), "refusedFrom", "t:4:25"),
             (file(&format!("changes:\n- {{asOf: {day}}}")), "asOf", "t:4:10"),
-            (file(&format!("images:\n- {{{image}, frozenSince: {day}}}")), "frozenSince", "t:4:50"),
-            (file(&format!("images:\n- {{{image}, supportEnd: {{date: {day}}}}}")), "date", "t:4:56"),
+            (file(&format!("images:\n- {{{image}, frozenSince: {day}}}")), "frozenSince", "t:4:49"),
+            (file(&format!("images:\n- {{{image}, supportEnd: {{date: {day}}}}}")), "date", "t:4:55"),
         ] {
             assert_eq!(error(&text), format!("{place}: {key} is not a date; write it as 2026-11-22"), "{text}");
         }

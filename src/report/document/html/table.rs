@@ -6,7 +6,7 @@ use mullion_engine::model::text::{counted, plural, prefix, thousands};
 use crate::report::document::html::commands::commands;
 use crate::report::document::html::inline::{Exact, LINES, TEXT, line};
 use crate::report::document::inline::{Inline, Text};
-use crate::report::document::table::{Cell, Column, ColumnKind, Line, LineKind, Row, Table};
+use crate::report::document::table::{Cell, Column, ColumnKind, Line, LineKind, Row, RowKind, Table};
 
 /// The bytes of the commands of one cell.
 const CELL_COMMANDS: usize = 20_000;
@@ -17,7 +17,9 @@ const OBJECTS: usize = (LINES - 1) / 2;
 /// The table with as many of the rows as fit, and a sentence about the others. `command`: prints the report.
 pub(super) fn table(table: &Table<'_>, command: &str) -> Markup {
     let Table { id, columns, .. } = table;
-    let named = if table.is_filtered { plural(table.what) } else { (*id).to_owned() };
+    // A row about several objects is not one of what the table lists.
+    let what = if table.row_kind == RowKind::Objects { "group" } else { table.what };
+    let named = if table.is_filtered { plural(what) } else { (*id).to_owned() };
     let rest =
         if table.rest.is_empty() { format!("`{command} -o json` writes all of them.") } else { table.rest.to_owned() };
     let (rows, shown) = rows(table, command);
