@@ -83,13 +83,11 @@ two_lanes() {
   wait
 }
 
-# lanes [SUITE…]: runs the cluster suites, and the suites SUITE beside them. The trials of a control plane mostly wait, and the
-# other suites use the processors meanwhile, with a lower priority. `on_cluster` and `installed` run one after the other, because
-# at the same time they would compete for processors and poll more often; the trials of `chart` poll little.
+# lanes [SUITE…]: runs the cluster suites, and the others beside them. `on_cluster` and `installed` mostly wait for clusters.
+# They run one after the other, because at the same time they would compete for processors and poll more often. The other
+# suites run beside them with a lower priority.
 lanes() {
   lane on_cluster installed &
-  priority=(nice -n 5)
-  lane chart control_plane &
   priority=(nice -n 10)
   lane "$@"
   wait
@@ -214,7 +212,7 @@ case $mode in
     fi
     printf 'clippy           passed\n'
     ;;
-  test) lanes registry "${pure[@]}" ;;
+  test) lanes chart registry control_plane "${pure[@]}" ;;
   versions)
     releases=("$@")
     (($#)) || mapfile -t releases < <(tests/cluster/tools/build.sh --list)
@@ -223,7 +221,7 @@ case $mode in
       export KUBEBUILDER_ASSETS
       "$KUBEBUILDER_ASSETS/kube-apiserver" --version | sed 's/^Kubernetes v//' >"$logs/.release-$kubernetes"
       printf '\nKubernetes %s\n' "$(cat "$logs/.release-$kubernetes")"
-      lanes # `registry` starts no control plane
+      lanes chart control_plane # `registry` starts no control plane
     done
     kubernetes=
     table

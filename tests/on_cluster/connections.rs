@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use futures::future::try_join_all;
@@ -76,23 +76,34 @@ pub async fn no_review_is_lost_while_slots_are_short(shared: &Shared) -> Result<
     let closed = |reason: &str| number(&format!("mullion_connections_closed_total{{reason=\"{reason}\"}}"));
     let other = Ipv4Addr::new(127, 0, 0, 2);
     let all = 2 * LIMITS.connections;
-    for hostile in [&[(Ipv4Addr::LOCALHOST, all), (other, all)][..], &[(Ipv4Addr::LOCALHOST, MOST_SLOTS)]] {
+    let mut created = 0;
+    for (hostile, reason, least) in [
+        (&[(Ipv4Addr::LOCALHOST, all), (other, all)][..], "no_slot", LIMITS.connections),
+        (&[(Ipv4Addr::LOCALHOST, MOST_SLOTS)], "unused", 1),
+    ] {
         let hostile: Vec<_> = hostile
             .iter()
             .map(|(own, most)| AbortOnDropHandle::new(tokio::spawn(open_connections(*own, address, *most))))
             .collect();
-        for burst in 0..bursts {
+        // On a busy machine, the clients take longer to open as many connections.
+        let begun = Instant::now();
+        for burst in 0.. {
             sleep(PAUSE).await;
             let pods = (0..BURST).map(|pod| create(format!("p-{burst}-{pod}"), &namespace));
-            try_join_all(pods).await.with_context(|| format!("burst {burst} of {bursts}"))?;
+            try_join_all(pods).await.with_context(|| format!("burst {burst}"))?;
+            created += BURST;
+            let number = closed(reason)?;
+            if burst + 1 >= bursts && number >= least {
+                break;
+            }
+            let is_late = begun.elapsed() > DEADLINE && number < least;
+            ensure!(!is_late, "slots were not short: {number} connections closed with the reason {reason}");
         }
         ensure!(hostile.iter().all(|client| !client.is_finished()), "a hostile client ended");
     }
     let (no_slot, unused) = (closed("no_slot")?, closed("unused")?);
-    ensure!(no_slot >= LIMITS.connections && unused > 0, "slots were not short: {no_slot} and {unused} were closed");
     eprintln!(
-        "connections: {} pods; {no_slot} connections closed for new clients, {unused} because they were unused",
-        2 * bursts * BURST
+        "connections: {created} pods; {no_slot} connections closed for new clients, {unused} because they were unused"
     );
     registration.remove(&shared.plane.client()).await?;
     stop.cancel();
