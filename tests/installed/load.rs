@@ -43,9 +43,9 @@ impl Load {
         Self::of_many(site, PEOPLE).await
     }
 
-    /// Does the same with more or fewer pods at the same time.
-    pub async fn of_many(site: &Site, people: usize) -> Result<Self> {
-        Self::by(site, people, "mcr.microsoft.com/windows/servercore:ltsc2022", "windows").await
+    /// Does the same with that many pods at the same time.
+    pub async fn of_many(site: &Site, at_once: usize) -> Result<Self> {
+        Self::by(site, at_once, "mcr.microsoft.com/windows/servercore:ltsc2022", "windows").await
     }
 
     /// Does the same with another image, for pods of another operating system.
@@ -53,15 +53,15 @@ impl Load {
         Self::by(site, PEOPLE, image, system).await
     }
 
-    async fn by(site: &Site, people: usize, image: &'static str, system: &'static str) -> Result<Self> {
+    async fn by(site: &Site, at_once: usize, image: &'static str, system: &'static str) -> Result<Self> {
         let namespace = site.plane.namespace("load").await?;
         let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let mut persons = JoinSet::new();
-        for _ in 0..people {
-            persons.spawn(person(namespace.clone(), image, system, Arc::clone(&stop), Arc::clone(&done)));
+        let mut people = JoinSet::new();
+        for _ in 0..at_once {
+            people.spawn(person(namespace.clone(), image, system, Arc::clone(&stop), Arc::clone(&done)));
         }
-        let load = Self { stop, done, people: persons };
-        load.more(2 * people).await?;
+        let load = Self { stop, done, people };
+        load.more(2 * at_once).await?;
         Ok(load)
     }
 

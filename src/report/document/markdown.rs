@@ -1,6 +1,5 @@
 //! A document as GitHub Flavored Markdown, for a ticket or a wiki. Names and messages of a cluster cannot become markup.
 
-use std::convert::Infallible;
 use std::io;
 use std::io::Write;
 
@@ -23,19 +22,20 @@ const BYTES: usize = 60_000;
 
 /// Writes the document.
 pub(super) fn write(document: &Document<'_>, options: RenderOptions, out: &mut dyn Write) -> io::Result<()> {
-    let mut page = Page { out: String::new(), is_full: false, all: document.all, options };
-    page.add(&format!("# {}\n", plain(&document.title)));
-    document.sections.iter().for_each(|section| page.section(section));
+    let mut page = Page { out, written: 0, is_full: false, all: document.all, options };
+    page.add(&format!("# {}\n", plain(&document.title)))?;
+    document.sections.iter().try_for_each(|section| page.section(section))?;
     if page.is_full {
-        page.always(&format!("\nThis is the beginning of the report. `{}` writes all of it.\n", document.all));
+        page.always(&format!("\nThis is the beginning of the report. `{}` writes all of it.\n", document.all))?;
     }
     let footer = page.line(&document.footer.as_str().into());
-    page.always(&format!("\n{footer}\n"));
-    out.write_all(page.out.as_bytes())
+    page.always(&format!("\n{footer}\n"))
 }
 
-struct Page {
-    out: String,
+struct Page<'o> {
+    out: &'o mut dyn Write,
+    /// The bytes so far.
+    written: usize,
     /// Whether something did not fit. Nothing is shown after it.
     is_full: bool,
     /// The option that writes everything.
@@ -43,18 +43,16 @@ struct Page {
     options: RenderOptions,
 }
 
-impl Page {
-    /// Adds a text if it fits as a whole, and everything before it did.
-    fn add(&mut self, text: &str) -> bool {
-        self.is_full |= self.out.len() + text.len() > self.options.most(BYTES);
-        if !self.is_full {
-            self.always(text);
-        }
-        !self.is_full
+impl Page<'_> {
+    /// Writes a text if it fits as a whole, and everything before it did.
+    fn add(&mut self, text: &str) -> io::Result<()> {
+        self.is_full |= self.written + text.len() > self.options.most(BYTES);
+        if self.is_full { Ok(()) } else { self.always(text) }
     }
 
-    fn always(&mut self, text: &str) {
-        self.out.push_str(text);
+    fn always(&mut self, text: &str) -> io::Result<()> {
+        self.written += text.len();
+        self.out.write_all(text.as_bytes())
     }
 
     fn line(&self, text: &Text) -> String {
@@ -80,102 +78,103 @@ impl Page {
     }
 
     /// How many of something are not shown, and how to get them.
-    fn more(&mut self, left: usize, what: &str) {
-        if left > 0 {
-            let left = counted(left, &format!("more {what}"));
-            self.add(&format!("\nand {left}; `{}` writes all.\n", self.all));
+    fn more(&mut self, left: usize, what: &str) -> io::Result<()> {
+        if left == 0 {
+            return Ok(());
         }
+        let left = counted(left, &format!("more {what}"));
+        self.add(&format!("\nand {left}; `{}` writes all.\n", self.all))
     }
 
-    fn section(&mut self, section: &ReportSection<'_>) {
-        if self.options.shows(section.shown) && self.add(&format!("\n## {}\n", section.title)) {
-            section.blocks.iter().for_each(|block| self.block(block, 3));
+    fn section(&mut self, section: &ReportSection<'_>) -> io::Result<()> {
+        if !self.options.shows(section.shown) {
+            return Ok(());
         }
+        self.add(&format!("\n## {}\n", section.title))?;
+        section.blocks.iter().try_for_each(|block| self.block(block, 3))
     }
 
     /// Writes a block below a heading. `level`: that of headings in the block.
-    fn block(&mut self, block: &Block<'_>, level: usize) {
+    fn block(&mut self, block: &Block<'_>, level: usize) -> io::Result<()> {
         if self.is_full {
-            return;
+            return Ok(());
         }
         match block {
             Block::Paragraph(text) => {
                 let text = self.line(text);
-                self.add(&format!("\n{text}\n"));
+                self.add(&format!("\n{text}\n"))
             }
             Block::Note(text) => self.bullets(std::slice::from_ref(text), 1),
             Block::Summary(sentences) => self.bullets(sentences, usize::MAX),
             Block::Bullets(items) => self.bullets(items, self.options.most(ROWS)),
             Block::Facts(facts) => {
                 let fact = |(label, text): &(&str, Text)| Text::plain(format!("{label}: ")).and(text.clone());
-                self.bullets(&facts.iter().map(fact).collect::<Vec<_>>(), usize::MAX);
+                self.bullets(&facts.iter().map(fact).collect::<Vec<_>>(), usize::MAX)
             }
             Block::Subsections(what, parts) => {
                 let most = self.options.most(ROWS);
-                parts.iter().take(most).for_each(|part| self.part(part, level));
-                self.more(parts.len().saturating_sub(most), what);
+                parts.iter().take(most).try_for_each(|part| self.part(part, level))?;
+                self.more(parts.len().saturating_sub(most), what)
             }
             Block::Table(table) => self.table(table, level),
             Block::Folded(text, title, table) => {
                 let text = self.line(text);
-                if self.add(&format!("\n{text}\n\n<details><summary>{title}</summary>\n")) {
-                    self.table(table, level);
-                    self.always("\n</details>\n");
+                self.add(&format!("\n{text}\n\n<details><summary>{title}</summary>\n"))?;
+                if self.is_full {
+                    return Ok(());
                 }
+                self.table(table, level)?;
+                self.always("\n</details>\n")
             }
             Block::Commands(commands) => self.commands(commands),
-            Block::Tiles(_) | Block::Picture(_) => {}
+            Block::Tiles(_) | Block::Picture(_) => Ok(()),
         }
     }
 
-    fn bullets(&mut self, items: &[Text], most: usize) {
-        self.add("\n");
+    fn bullets(&mut self, items: &[Text], most: usize) -> io::Result<()> {
+        self.add("\n")?;
         for item in items.iter().take(most) {
             let item = self.line(item);
-            self.add(&format!("- {item}\n"));
+            self.add(&format!("- {item}\n"))?;
         }
-        self.more(items.len().saturating_sub(most), "line");
+        self.more(items.len().saturating_sub(most), "line")
     }
 
-    fn heading(&mut self, level: usize, heading: &Text) {
+    fn heading(&mut self, level: usize, heading: &Text) -> io::Result<()> {
         let heading = self.line(heading);
-        self.add(&format!("\n{} {heading}\n", "#".repeat(level)));
+        self.add(&format!("\n{} {heading}\n", "#".repeat(level)))
     }
 
-    fn part(&mut self, part: &Subsection<'_>, level: usize) {
-        self.heading(level, &part.heading);
-        part.blocks.iter().for_each(|block| self.block(block, level + 1));
+    fn part(&mut self, part: &Subsection<'_>, level: usize) -> io::Result<()> {
+        self.heading(level, &part.heading)?;
+        part.blocks.iter().try_for_each(|block| self.block(block, level + 1))
     }
 
-    fn table(&mut self, table: &Table<'_>, level: usize) {
+    fn table(&mut self, table: &Table<'_>, level: usize) -> io::Result<()> {
         let most = table.most.unwrap_or(if table.row_kind == RowKind::Commands { COMMANDS } else { ROWS });
         let columns = table.columns.iter().copied().enumerate();
         let columns: Vec<(usize, Column)> =
             columns.filter(|(_, column)| column.shown != Shown::Page && !column.is_in_group).collect();
         let mut has_titles = false;
-        let Ok(()) = table.each_part(self.options.most(most), self.options.details, &mut |part| {
-            match part {
-                TablePart::Heading(heading) => {
-                    has_titles = false;
-                    self.heading(level, &heading);
-                }
-                TablePart::Row(row) if table.row_kind != RowKind::Line => {
-                    let block = self.record(&row, &columns, level);
-                    self.add(&block);
-                    row.cells.iter().for_each(|cell| self.commands(&cell.commands));
-                }
-                TablePart::Row(row) => {
-                    if !std::mem::replace(&mut has_titles, true) {
-                        let titles: Vec<&str> = columns.iter().map(|(_, column)| column.title).collect();
-                        self.add(&format!("\n| {} |\n|{}\n", titles.join(" | "), "---|".repeat(titles.len())));
-                    }
-                    let cells: Vec<String> = columns.iter().map(|(at, _)| self.cell(row.cells.get(*at))).collect();
-                    self.add(&format!("| {} |\n", cells.join(" | ")));
-                }
-                TablePart::Left(left) => self.more(left, table.what),
+        table.each_part(self.options.most(most), self.options.details, &mut |part| match part {
+            TablePart::Heading(heading) => {
+                has_titles = false;
+                self.heading(level, &heading)
             }
-            Ok::<(), Infallible>(())
-        });
+            TablePart::Row(row) if table.row_kind != RowKind::Line => {
+                self.add(&self.record(&row, &columns, level))?;
+                row.cells.iter().try_for_each(|cell| self.commands(&cell.commands))
+            }
+            TablePart::Row(row) => {
+                if !std::mem::replace(&mut has_titles, true) {
+                    let titles: Vec<&str> = columns.iter().map(|(_, column)| column.title).collect();
+                    self.add(&format!("\n| {} |\n|{}\n", titles.join(" | "), "---|".repeat(titles.len())))?;
+                }
+                let cells: Vec<String> = columns.iter().map(|(at, _)| self.cell(row.cells.get(*at))).collect();
+                self.add(&format!("| {} |\n", cells.join(" | ")))
+            }
+            TablePart::Left(left) => self.more(left, table.what),
+        })
     }
 
     fn cell(&self, cell: Option<&Cell>) -> String {
@@ -228,7 +227,7 @@ impl Page {
     }
 
     /// Commands with their notes. Those of a provider are folded, because Mullion's tests do not run them.
-    fn commands(&mut self, commands: &[CommandBlock]) {
+    fn commands(&mut self, commands: &[CommandBlock]) -> io::Result<()> {
         // Whole blocks of a large plan would not fit into an issue.
         let mut first = Vec::new();
         for of_label in commands.chunk_by(|one, next| one.label == next.label) {
@@ -246,9 +245,9 @@ impl Page {
                 }
                 None => format!("\n{label}:\n\n{note}{lines}\n"),
             };
-            self.add(&block);
+            self.add(&block)?;
         }
-        self.more(commands.len() - first.len(), "command");
+        self.more(commands.len() - first.len(), "command")
     }
 }
 
@@ -341,7 +340,7 @@ mod tests {
         ];
         for (text, expected) in cases {
             let options = RenderOptions::default();
-            let page = Page { out: String::new(), is_full: false, all: "--details", options };
+            let page = Page { out: &mut io::sink(), written: 0, is_full: false, all: "--details", options };
             assert_eq!(page.line(&text.into()), expected, "{text:?}");
         }
     }

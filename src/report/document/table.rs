@@ -1,6 +1,8 @@
 //! Tables: each column is declared once, with its title, its kind and its cells. The rows are made one by one when a
 //! renderer asks for them.
 
+use std::io;
+
 use jiff::civil::Date;
 use mullion_engine::model::text::thousands;
 
@@ -234,12 +236,12 @@ impl Table<'_> {
 
     /// Calls `show` with what text and Markdown show of the table, in order. `most`: the limit of rows, of each group if the
     /// table is cut by group.
-    pub(super) fn each_part<E>(
+    pub(super) fn each_part(
         &self,
         most: usize,
         details: bool,
-        show: &mut dyn FnMut(TablePart) -> Result<(), E>,
-    ) -> Result<(), E> {
+        show: &mut dyn FnMut(TablePart) -> io::Result<()>,
+    ) -> io::Result<()> {
         let objects = if details { usize::MAX } else { OBJECTS };
         let (mut group, mut shown, mut left) = (None, 0, 0);
         for row in (0..self.rows).map(|at| (self.row)(at)) {

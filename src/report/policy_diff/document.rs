@@ -22,7 +22,7 @@ const RECENT_OWNERS: usize = 5;
 pub(super) fn document<'r>(totals: &DiffTotals, differences: &'r PolicyDifferences) -> Document<'r> {
     let PolicyDifferences { groups, nodes, .. } = differences;
     let is_cut = groups.len().max(nodes.len()) > GROUPS
-        || groups.iter().any(|group| objects(group).len() > OBJECTS)
+        || groups.iter().any(|group| owners(group).len() > OBJECTS)
         || nodes.values().any(|names| names.len() > OBJECTS);
     let sections =
         [Some(summary(totals)), unread(totals), workloads(totals, differences), self::nodes(totals, differences)];
@@ -106,8 +106,8 @@ fn difference(line: &str) -> Text {
     if line.starts_with(['-', '+']) { name(line).into() } else { Text::plain(line) }
 }
 
-/// The workloads of a group with their places. The pods of one owner share a line.
-fn objects(group: &DifferenceGroup) -> Vec<RowObject> {
+/// The workloads of a group with their number: the pods of one owner share an entry.
+fn owners(group: &DifferenceGroup) -> Vec<(&ComparedWorkload, usize)> {
     let mut owners: Vec<(&ComparedWorkload, usize)> = Vec::new();
     for member in &group.members {
         let is_known =
@@ -117,6 +117,11 @@ fn objects(group: &DifferenceGroup) -> Vec<RowObject> {
             None => owners.push((member, 1)),
         }
     }
+    owners
+}
+
+/// The workloads of a group with their places.
+fn objects(group: &DifferenceGroup) -> Vec<RowObject> {
     let object = |(ComparedWorkload { name: object, owner, file, line }, count): (&ComparedWorkload, usize)| {
         let about = match owner {
             Some((kind, owner)) if count > 1 => {
@@ -126,7 +131,7 @@ fn objects(group: &DifferenceGroup) -> Vec<RowObject> {
         };
         RowObject { name: name(object.to_string()).into(), about: Text::plain(about), count }
     };
-    owners.into_iter().map(object).collect()
+    owners(group).into_iter().map(object).collect()
 }
 
 fn nodes<'r>(totals: &DiffTotals, differences: &'r PolicyDifferences) -> Option<ReportSection<'r>> {

@@ -194,7 +194,8 @@ impl Reader<'_> {
     }
 
     /// Limits the length of all texts of a row, rejects control characters, which would control a terminal, and parses
-    /// the days, so that an error has the place of the day. Serde finds a `null` where a day is required. Returns whether all are valid.
+    /// the days, so that an error has the place of the day. It accepts a `null`, which serde rejects where a day is required.
+    /// Returns whether all are valid.
     fn check_texts(&mut self, node: &ManifestNode, key: &str) -> bool {
         let is_bad = |letter: char| letter.is_control() && !(letter == '\n' && key == COMMAND);
         let message = match &node.value {

@@ -12,7 +12,7 @@ use crate::report::document::table::{Cell, Column, ColumnKind, Line, LineKind, R
 const CELL_COMMANDS: usize = 20_000;
 
 /// The most objects of a cell: each has two lines, and one has the number of the others.
-const OBJECTS: usize = (LINES - 1) / 2;
+const CELL_OBJECTS: usize = (LINES - 1) / 2;
 
 /// The table with as many of the rows as fit, and a sentence about the others. `command`: prints the report.
 pub(super) fn table(table: &Table<'_>, command: &str) -> Markup {
@@ -48,7 +48,7 @@ fn title(Column { title, kind, .. }: Column) -> Markup {
 fn rows(table: &Table<'_>, command: &str) -> (Markup, usize) {
     let (most_rows, most_bytes) = table.page_limit;
     let (mut out, mut shown) = (String::new(), 0);
-    for cells in table.rows(OBJECTS).take(most_rows) {
+    for cells in table.rows(CELL_OBJECTS).take(most_rows) {
         let row = row(&cells, &table.columns, command).0;
         if out.len() + row.len() > most_bytes {
             break;
