@@ -8,6 +8,7 @@ use mullion_survey::facts::SURVEY_TABLES;
 use mullion_survey::report::Severity;
 use mullion_survey::{Redaction, SurveyReport, compare, read_report, survey};
 
+use crate::cli::async_runtime::block_on;
 use crate::cli::input::read_file;
 use crate::cli::inventory;
 use crate::cli::inventory::InventoryArgs;
@@ -70,7 +71,8 @@ pub enum FailOnSurvey {
 /// Surveys the inputs and writes the report.
 pub(crate) fn run(args: &SurveyArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let earlier = args.against.as_deref().map(read_earlier).transpose()?;
-    let Some(read) = inventory::read_inventory("survey", &args.input, io)? else { return Ok(Outcome::Unreadable) };
+    let read = block_on(inventory::read_inventory("survey", &args.input, io))?;
+    let Some(read) = read else { return Ok(Outcome::Unreadable) };
     let report = survey(&read.inventory, read.context());
     print(&report, earlier.as_ref(), args, io)?;
     read.print_age(&SURVEY_TABLES, args.output, io)?;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
-use mullion_cluster::{Release, Seen, wait_for};
+use mullion_cluster::{Release, Seen, metric, sum_of_metrics, wait_for};
 
 use crate::load::{Load, Outcome, all_pods_were_reviewed};
 use crate::site::{DEADLINE, NAMESPACE, Site};
@@ -93,15 +93,15 @@ pub async fn many_creates_at_once_leave_slots_free(site: &Site) -> Result<()> {
     for _ in 0..5 {
         load.more(IN_FLIGHT).await?;
         for (most, pod) in most.iter_mut().zip(&replicas) {
-            *most = (*most).max(sum(&metrics(site, pod).await?, "mullion_connections "));
+            *most = (*most).max(metric(&metrics(site, pod).await?, "mullion_connections").unwrap_or(0));
         }
     }
     all_pods_were_reviewed(&load.stop().await)?;
-    let mut reviews = Vec::new();
+    let mut reviews = Vec::<usize>::new();
     for pod in &replicas {
         let metrics = metrics(site, pod).await?;
-        reviews.push(sum(&metrics, "mullion_admission_reviews_total{"));
-        let refused = sum(&metrics, "mullion_connections_closed_total{reason=\"no_slot\"");
+        reviews.push(sum_of_metrics(&metrics, "mullion_admission_reviews_total{"));
+        let refused: usize = sum_of_metrics(&metrics, "mullion_connections_closed_total{reason=\"no_slot\"");
         ensure!(refused == 0, "{}: {refused} connections were closed because no slot was free", pod.name_any());
     }
     eprintln!("{IN_FLIGHT} creates at once, by replica: at most {most:?} connections, {reviews:?} reviews");
@@ -116,12 +116,6 @@ pub async fn many_creates_at_once_leave_slots_free(site: &Site) -> Result<()> {
 async fn metrics(site: &Site, pod: &Pod) -> Result<String> {
     let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}:8080/proxy/metrics", pod.name_any());
     Ok(site.plane.client().request_text(http::Request::get(path).body(Vec::new())?).await?)
-}
-
-/// The sum of the metrics whose lines begin like this.
-fn sum(metrics: &str, beginning: &str) -> usize {
-    let lines = metrics.lines().filter(|line| line.starts_with(beginning));
-    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
 }
 
 fn status(pod: &Pod) -> Option<&ContainerStatus> {

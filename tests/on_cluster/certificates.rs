@@ -19,7 +19,6 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
@@ -27,7 +26,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::rights::{self, Subject};
-use crate::shared::{DEADLINE, pod, wait_until_mullion_is_called};
+use crate::shared::{DEADLINE, admin_get, admin_metric, pod, wait_until_mullion_is_called};
 
 /// Configurations `mullion` apply to the whole cluster; nothing here needs nodes.
 pub(crate) fn plane() -> Builder {
@@ -134,7 +133,7 @@ impl Mullion {
         wait_until_mullion_is_called(&self.team).await.with_context(|| what.to_owned())?;
         wait_for(&format!("webhooks to be ready, {what}"), DEADLINE, || async {
             for webhook in &self.webhooks {
-                let (status, text) = get(webhook.admin, "/readyz").await?;
+                let (status, text) = admin_get(webhook.admin, "/readyz").await?;
                 ensure!(status == 200, "/readyz answers {status} {text}");
             }
             Ok(())
@@ -173,14 +172,14 @@ impl Webhook {
     /// Without a Secret it runs, is not ready, reports why, and completes no handshake.
     async fn waits_for_a_certificate(&self) -> Result<()> {
         wait_for("a webhook that waits for its certificate", DEADLINE, || async {
-            let (status, text) = get(self.admin, "/readyz").await?;
+            let (status, text) = admin_get(self.admin, "/readyz").await?;
             // The rest of the missing data is there.
             ensure!(status == 503 && text.trim_end() == "not ready: no certificate is loaded", "{status} {text}");
             Ok(())
         })
         .await?;
-        ensure!(get(self.admin, "/healthz").await?.0 == 200, "not healthy");
-        let metrics = get(self.admin, "/metrics").await?.1;
+        ensure!(admin_get(self.admin, "/healthz").await?.0 == 200, "not healthy");
+        let metrics = admin_get(self.admin, "/metrics").await?.1;
         ensure!(metrics.contains("mullion_certificate_expiry_seconds{certificate=\"serving\"} 0\n"), "{metrics}");
         ensure!(served(self.port, b"").await.is_err(), "a handshake without a certificate");
         wait_for("words about the certificate", DEADLINE, || async {
@@ -192,23 +191,6 @@ impl Webhook {
         })
         .await
     }
-}
-
-/// Status and body of a plain GET.
-async fn get(port: u16, path: &str) -> Result<(u16, String)> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no end of the head")?;
-    let status = head.split(' ').nth(1).context("no status")?.parse()?;
-    Ok((status, body.to_owned()))
-}
-
-async fn metric(port: u16, name: &str) -> Result<i64> {
-    let (_, text) = get(port, "/metrics").await?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    Ok(line.with_context(|| format!("no {name} in\n{text}"))?.parse()?)
 }
 
 /// The certificate for a client that trusts `bundle` and opens a new connection.
@@ -341,7 +323,8 @@ pub(crate) async fn whatever_happens_to_certificates_heals(plane: &ControlPlane)
         (mullion.webhooks[0].admin, "serving", 90),
     ] {
         let expiry =
-            metric(admin, &format!("mullion_certificate_expiry_seconds{{certificate=\"{certificate}\"}}")).await?;
+            admin_metric::<i64>(admin, &format!("mullion_certificate_expiry_seconds{{certificate=\"{certificate}\"}}"))
+                .await?;
         ensure!((expiry - now - days * day).abs() < day, "{certificate} ends {expiry}, now {now}");
     }
     let logs = mullion.stop(plane).await?;
@@ -400,7 +383,7 @@ async fn change_certificates(plane: &ControlPlane, lifetime: u32) -> Result<()> 
     // Before the first bundles exist, clients trust nothing.
     let mut failed_before = Vec::new();
     for webhook in &mullion.webhooks {
-        failed_before.push(metric(webhook.admin, HANDSHAKE_FAILURES).await?);
+        failed_before.push(admin_metric::<u64>(webhook.admin, HANDSHAKE_FAILURES).await?);
     }
     let (done, failures) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
     let enough = Arc::new(AtomicBool::new(false));
@@ -445,11 +428,11 @@ async fn change_certificates(plane: &ControlPlane, lifetime: u32) -> Result<()> 
     ensure!(failures.is_empty(), "{} of {done} calls failed: {:?}", failures.len(), failures.first());
     ended?;
     for (webhook, before) in mullion.webhooks.iter().zip(failed_before) {
-        let failed = metric(webhook.admin, HANDSHAKE_FAILURES).await? - before;
+        let failed = admin_metric::<u64>(webhook.admin, HANDSHAKE_FAILURES).await? - before;
         ensure!(failed == 0, "{failed} handshakes failed");
         wait_for("all pairs to be loaded", DEADLINE, || async {
-            let loaded = metric(webhook.admin, "mullion_tls_reload_total{outcome=\"loaded\"}").await?;
-            if loaded >= i64::try_from(enough_pairs)? { Ok(()) } else { bail!("{loaded} pairs") }
+            let loaded = admin_metric::<usize>(webhook.admin, "mullion_tls_reload_total{outcome=\"loaded\"}").await?;
+            if loaded >= enough_pairs { Ok(()) } else { bail!("{loaded} pairs") }
         })
         .await?;
     }

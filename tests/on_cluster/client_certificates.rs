@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use mullion_cluster::{ControlPlane, Seen, free_port, wait_for};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
@@ -47,13 +47,6 @@ fn write_node_files(folder: &Path, authority: &Authority, host: &str) -> Result<
     Ok(())
 }
 
-/// The value of a counter of the webhook.
-async fn counter(admin: u16, name: &str) -> Result<u64> {
-    let (_, text) = admin_get(admin, "/metrics").await?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.with_context(|| format!("no {name} in {text}"))?.parse().context("a number")
-}
-
 /// A request without a client certificate; the head of the response.
 async fn call_without_certificate(bind: u16, ca_pem: &str) -> Result<String> {
     let mut roots = RootCertStore::empty();
@@ -95,17 +88,20 @@ pub async fn the_api_server_shows_its_certificate() -> Result<()> {
     registration.register(&plane.client()).await?;
     let namespace = plane.namespace("callers").await?;
     wait_until_mullion_is_called(&namespace).await?;
-    ensure!(counter(admin, "mullion_unknown_callers_total").await? == 0, "the API server is known");
-    ensure!(counter(admin, "mullion_tls_handshake_failures_total").await? == 0, "and trusted");
+    ensure!(admin_metric::<u64>(admin, "mullion_unknown_callers_total").await? == 0, "the API server is known");
+    ensure!(admin_metric::<u64>(admin, "mullion_tls_handshake_failures_total").await? == 0, "and trusted");
 
     let ca_pem = std::fs::read_to_string(plane.dir().join(format!("webhook-{bind}/ca.crt")))?;
     let status = call_without_certificate(bind, &ca_pem).await?;
     ensure!(status.starts_with("HTTP/1.1 200"), "{status}");
-    ensure!(counter(admin, "mullion_unknown_callers_total").await? == 1, "a caller without a certificate is unknown");
+    ensure!(
+        admin_metric::<u64>(admin, "mullion_unknown_callers_total").await? == 1,
+        "a caller without a certificate is unknown"
+    );
 
     // Another authority from now on: the API server is no longer trusted when it connects again.
     std::fs::write(&client_ca, self::authority()?.pem())?;
-    wait_for("the new authority", DEADLINE, async || match counter(admin, RELOADS).await {
+    wait_for("the new authority", DEADLINE, async || match admin_metric::<u64>(admin, RELOADS).await {
         Ok(1) => Seen::Done(()),
         other => Seen::NotYet(format!("{other:?}")),
     })
@@ -121,7 +117,7 @@ pub async fn the_api_server_shows_its_certificate() -> Result<()> {
     .await?;
     // The API server may answer before the webhook has counted the failure.
     wait_for("a handshake that failed", DEADLINE, async || {
-        match counter(admin, "mullion_tls_handshake_failures_total").await {
+        match admin_metric::<u64>(admin, "mullion_tls_handshake_failures_total").await {
             Ok(failures) if failures > 0 => Seen::Done(()),
             other => Seen::NotYet(format!("{other:?}")),
         }

@@ -10,7 +10,7 @@ use futures::future::try_join_all;
 use mullion::server::tls::Certificate;
 use mullion::server::{BodyLimits, ConnectionLimits, serve};
 use mullion::webhook::{WebhookState, router};
-use mullion_cluster::{FailurePolicy, ServingCert, WebhookRegistration};
+use mullion_cluster::{FailurePolicy, ServingCert, WebhookRegistration, metric};
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_policy::PolicySet;
 use serde_json::json;
@@ -68,10 +68,9 @@ pub async fn no_review_is_lost_while_slots_are_short(shared: &Shared) -> Result<
     let namespace = shared.plane.namespace_with_labels("connections", &[MARK]).await?;
     wait_until_mullion_is_called(&namespace).await?;
 
-    let number = |metric: &str| {
+    let number = |series: &str| -> Result<usize> {
         let text = state.metrics.encode()?;
-        let line = text.lines().find_map(|line| line.strip_prefix(metric)).unwrap_or("0");
-        line.trim().parse::<usize>().with_context(|| format!("{metric} {line}"))
+        Ok(metric(&text, series).unwrap_or(0))
     };
     let closed = |reason: &str| number(&format!("mullion_connections_closed_total{{reason=\"{reason}\"}}"));
     let other = Ipv4Addr::new(127, 0, 0, 2);

@@ -12,13 +12,13 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use mullion_cluster::{
-    ControlPlane, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration, free_port, wait_for,
+    ControlPlane, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration, free_port, metric,
+    wait_for,
 };
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::rights::{self, Subject};
-use crate::shared::{DEADLINE, create, dry_run, get, pod};
+use crate::shared::{DEADLINE, admin_get, create, dry_run, get, pod};
 
 const STATE: &str = "mullion-state";
 const BAD: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: mine}\nspec: {priorty: 7}\n";
@@ -46,11 +46,7 @@ pub struct Running {
 impl Running {
     /// The response of the admin port.
     pub async fn get(&self, path: &str) -> Result<String> {
-        let mut stream = tokio::net::TcpStream::connect(self.admin).await?;
-        stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        Ok(answer.split_once("\r\n\r\n").context("no HTTP")?.1.to_owned())
+        Ok(admin_get(self.admin.port(), path).await?.1)
     }
 
     pub async fn policies(&self) -> Result<Value> {
@@ -58,9 +54,7 @@ impl Running {
     }
 
     pub async fn metric(&self, name: &str) -> Result<u64> {
-        let text = self.get("/metrics").await?;
-        let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        Ok(found.map(str::parse).transpose()?.unwrap_or(0))
+        Ok(metric(&self.get("/metrics").await?, name).unwrap_or(0))
     }
 }
 

@@ -27,7 +27,7 @@ use kube::{Api, Client};
 pub(crate) use life::{nodes_of_every_kind, policies_change_only_what_is_ours};
 use mullion::cluster::LiveSnapshot;
 use mullion::controller::{ControllerMetrics, LeaderContext, nodes, state};
-use mullion_cluster::{ControlPlane, NodeSpec, Seen, wait_for};
+use mullion_cluster::{ControlPlane, NodeSpec, Seen, metric, wait_for};
 use mullion_engine::model::settings::{ApplyTaint, Mode, NodeSettings};
 use mullion_policy::PolicySet;
 pub(crate) use releases::releases_come_and_go;
@@ -95,9 +95,7 @@ impl Controller {
 
     /// Zero if nothing was counted.
     fn metric(&self, name: &str) -> Result<u64> {
-        let text = self.metrics.encode()?;
-        let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).map(str::parse);
-        Ok(found.transpose()?.unwrap_or(0))
+        Ok(metric(&self.metrics.encode()?, name).unwrap_or(0))
     }
 }
 

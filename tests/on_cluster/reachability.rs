@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::Api;
 use kube::api::ListParams;
-use mullion_cluster::{ControlPlane, FailurePolicy, MullionProcess, Seen, free_port, wait_for};
+use mullion_cluster::{ControlPlane, FailurePolicy, MullionProcess, Seen, free_port, metric, wait_for};
 use serde_json::{Value, json};
 
 use crate::rights::{self, Subject};
@@ -94,8 +94,8 @@ pub async fn the_webhook_is_reported_as_reachable_or_not(plane: &ControlPlane) -
     plane.kubectl_with_input(&["create", "-f", "-"], &quota.to_string()).await?;
     let (_, before) = admin_get(admin, "/metrics").await?;
     let probes = |text: &str, outcome: &str| {
-        let name = format!("mullion_webhook_probes_total{{outcome=\"{outcome}\"}} ");
-        text.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok()).unwrap_or(0)
+        let name = format!("mullion_webhook_probes_total{{outcome=\"{outcome}\"}}");
+        metric(text, &name).unwrap_or(0)
     };
     wait_for("ten more probes", DEADLINE, async || match admin_get(admin, "/metrics").await {
         Ok((_, text)) if probes(&text, "reached") >= probes(&before, "reached") + 10 => Seen::Done(()),

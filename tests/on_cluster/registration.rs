@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
 pub use calls::{the_largest_pods_are_judged, the_server_calls_for_exactly_the_expected_requests};
-use mullion_cluster::{ControlPlane, NodeSpec, WebhookRegistration, free_port, wait_for};
+use mullion_cluster::{ControlPlane, NodeSpec, WebhookRegistration, free_port, sum_of_metrics, wait_for};
 pub use outage::an_outage_stops_windows_pods_at_most;
 pub use policies::policies_are_judged_where_they_are_mounted;
 use serde_json::{Value, json};
@@ -23,8 +23,7 @@ use crate::shared::*;
 /// How often the webhook was called: both endpoints, every kind.
 async fn calls(admin: u16) -> Result<u64> {
     let (_, text) = admin_get(admin, "/metrics").await?;
-    let lines = text.lines().filter_map(|line| line.strip_prefix("mullion_admission_reviews_total{")?.rsplit_once(' '));
-    Ok(lines.filter_map(|(_, count)| count.parse::<u64>().ok()).sum())
+    Ok(sum_of_metrics(&text, "mullion_admission_reviews_total{"))
 }
 
 /// The default of `admission.controllerUsers`, compared with the roles that the API server grants to its own

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
@@ -14,7 +15,7 @@ use kube::{Api, Client};
 use mullion::registry::AddressRule;
 use mullion_cluster::{
     Chart, ControlPlane, Fixture, MullionProcess, NodeSpec, Release, Seen, ServingCert, TestNamespace,
-    WebhookRegistration, free_port, wait_for, wait_until_called, wait_until_denied,
+    WebhookRegistration, free_port, metric, wait_for, wait_until_called, wait_until_denied,
 };
 use mullion_engine::model::cluster::ClusterSnapshot;
 use serde_json::{Value, json};
@@ -168,6 +169,12 @@ pub async fn admin_get(port: u16, path: &str) -> Result<(u16, String)> {
     let (head, body) = answer.split_once("\r\n\r\n").context("no response")?;
     let status = head.split(' ').nth(1).context("no status")?.parse()?;
     Ok((status, body.to_owned()))
+}
+
+/// The value of a series of an admin port, which has it.
+pub async fn admin_metric<N: FromStr>(port: u16, series: &str) -> Result<N> {
+    let (_, text) = admin_get(port, "/metrics").await?;
+    metric(&text, series).with_context(|| format!("no {series} in {text}"))
 }
 
 /// The prefix of namespaces of the shared Mullion in which pods require nodes with their image's own build.

@@ -15,7 +15,7 @@ use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, free_port, wait_fo
 use serde_json::{Value, json};
 
 use crate::rights::{self, Subject};
-use crate::shared::DEADLINE;
+use crate::shared::{DEADLINE, admin_metric};
 
 const MANY: usize = 300;
 
@@ -118,17 +118,6 @@ async fn controller(plane: &ControlPlane) -> Result<(MullionProcess, u16)> {
     Ok((process, port))
 }
 
-/// One number of `/metrics`.
-async fn metric(port: u16, name: &str) -> Result<u64> {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await?;
-    let found = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-    found.with_context(|| format!("no {name} in {text}"))
-}
-
 async fn wait_for_labels(plane: &ControlPlane, count: usize) -> Result<()> {
     wait_for(&format!("{count} labelled and tainted nodes"), DEADLINE, async || {
         let nodes = fleet(plane).await?;
@@ -201,21 +190,24 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
         if stands { Ok(()) } else { bail!("{condition}") }
     })
     .await?;
-    ensure!(metric(port, "mullion_withdrawn ").await? == 1, "the metric differs");
-    let patched = metric(port, "mullion_node_patches_total{outcome=\"done\"} ").await?;
+    ensure!(admin_metric::<u64>(port, "mullion_withdrawn").await? == 1, "the metric differs");
+    let patched = admin_metric::<u64>(port, "mullion_node_patches_total{outcome=\"done\"}").await?;
     plane.create_node(&NodeSpec::windows("dnew", "10.0.20348.2655")).await?;
     plane.kubectl(&["label", "node", "dplain", "team=b", "--overwrite"]).await?;
     let ran = withdraw(&rights, &["--lease-namespace", "default"]).await?;
     ensure!(ran.code == Some(0) && ran.summary()["cleaned"] == 0, "{ran:?}");
     ensure!(ran.of("controller")[0]["controller"] == "stopped", "{ran:?}");
-    ensure!(metric(port, "mullion_node_patches_total{outcome=\"done\"} ").await? == patched, "it patched on");
+    ensure!(
+        admin_metric::<u64>(port, "mullion_node_patches_total{outcome=\"done\"}").await? == patched,
+        "it patched on"
+    );
 
     // A controller that takes over now reads first that Mullion is withdrawn.
     process.stop().await?;
     let (process, port) = controller(plane).await?;
     wait_for("the new controller to lead, withdrawn", DEADLINE, async || {
-        ensure!(metric(port, "mullion_leader ").await? == 1, "it does not lead yet");
-        ensure!(metric(port, "mullion_withdrawn ").await? == 1, "it does not know yet");
+        ensure!(admin_metric::<u64>(port, "mullion_leader").await? == 1, "it does not lead yet");
+        ensure!(admin_metric::<u64>(port, "mullion_withdrawn").await? == 1, "it does not know yet");
         anyhow::Ok(())
     })
     .await?;
@@ -224,7 +216,7 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
     let ran = withdraw_default(&rights, &["--undo"]).await?;
     ensure!(ran.code == Some(0) && ran.of("controller")[0]["controller"] == "resumed", "{ran:?}");
     wait_for_labels(plane, MANY + 5).await?;
-    ensure!(metric(port, "mullion_withdrawn ").await? == 0, "the metric differs");
+    ensure!(admin_metric::<u64>(port, "mullion_withdrawn").await? == 0, "the metric differs");
     let ran = withdraw_default(&rights, &[]).await?;
     ensure!(ran.code == Some(0) && ran.summary()["cleaned"] == MANY + 5, "{ran:?}");
     // As `helm uninstall` runs it.

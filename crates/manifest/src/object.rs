@@ -36,8 +36,8 @@ pub struct NotAnObject {
     pub span: Span,
 }
 
-/// Lists that people write are nested once; deeper ones are not searched.
-const MAX_LISTS: usize = 4;
+/// The maximum depth of nested lists. Lists that people write are nested once; deeper ones are not searched.
+pub const MAX_LISTS: usize = 4;
 
 /// The objects of a document in order. `kind: List`, and any kind that ends in `List` and has an `items` list, stands
 /// for its items, as in the output of `kubectl get -o json`; items of a typed list (`PodList`) may omit their own

@@ -21,10 +21,10 @@
 
 use mullion_engine::model::cluster::{ClusterSnapshot, Node, NodeParts, Nodes};
 use mullion_manifest::{MAX_BYTES, Problem, documents_from_bytes};
-use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::lists::{JsonValue, ListPart, expand};
 use crate::{ImagePlatforms, objects};
 
 /// A snapshot, and a count of the file's other objects.
@@ -54,17 +54,15 @@ pub fn load(name: &str, bytes: &[u8]) -> Result<LoadedDump, Box<Problem>> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut reader = DumpReader::new(name);
     if let Some(documents) = json_documents(name, bytes)? {
-        for document in documents {
-            reader.text(document)?;
-        }
+        reader.documents(documents, |text| {
+            serde_json::from_str(text.get()).map_err(|error| problem(name, format!("not JSON: {error}")))
+        })?;
     } else {
         let documents = yaml_documents(name, bytes)?;
         if documents.is_empty() {
             return Err(problem(name, "the cluster snapshot file is empty".to_owned()));
         }
-        for document in &documents {
-            reader.object(document, "")?;
-        }
+        reader.documents(documents, Ok)?;
     }
     if reader.taken == 0 && reader.loaded.ignored > 0 {
         return Err(problem(
@@ -86,14 +84,6 @@ pub struct DumpReader<'a> {
     taken: usize,
 }
 
-/// A `v1` List with items that are not parsed yet.
-#[derive(Deserialize)]
-struct List<'a> {
-    kind: String,
-    #[serde(borrow)]
-    items: Vec<&'a RawValue>,
-}
-
 impl<'a> DumpReader<'a> {
     /// An empty reader. `name` is the file's name in messages.
     pub fn new(name: &'a str) -> Self {
@@ -107,38 +97,37 @@ impl<'a> DumpReader<'a> {
         loaded
     }
 
-    /// Adds a JSON document. The items of a List are read one by one: parsed together, a dump of 20,000 nodes takes ten
-    /// times the memory of the snapshot, and the process never returns it.
-    fn text(&mut self, document: &RawValue) -> Result<(), Box<Problem>> {
-        match serde_json::from_str(document.get()) {
-            Ok(List { kind, items }) if kind == "List" => {
-                for item in items {
-                    self.text(item)?;
+    /// Adds the objects of documents, one by one.
+    fn documents<T: JsonValue>(
+        &mut self,
+        documents: Vec<T>,
+        parse: impl Fn(T) -> Result<Value, Box<Problem>>,
+    ) -> Result<(), Box<Problem>> {
+        documents.into_iter().try_for_each(|document| {
+            expand(document, "", &mut |part| match part {
+                ListPart::List { of } => {
+                    self.list(of);
+                    Ok(())
                 }
-                Ok(())
-            }
-            _ => {
-                let object = serde_json::from_str(document.get());
-                self.object(&object.map_err(|error| problem(self.name, format!("not JSON: {error}")))?, "")
-            }
-        }
+                ListPart::Object { value, kind } => self.object(&parse(value)?, kind),
+            })
+        })
     }
 
-    /// Adds one object or a list of them. `kind` is that of the list around it: the items of a `NodeList` from the API
-    /// itself (`kubectl get --raw`) have no `kind` of their own.
-    pub fn object(&mut self, object: &Value, kind: &str) -> Result<(), Box<Problem>> {
-        let kind = object.get("kind").and_then(Value::as_str).unwrap_or(kind);
-        if let (Some(inner), Some(items)) = (kind.strip_suffix("List"), object.get("items").and_then(Value::as_array)) {
-            if inner == "Node" {
-                self.nodes.get_or_insert_default();
-            }
-            if inner == "RuntimeClass" {
-                self.loaded.snapshot.runtime_classes.get_or_insert_default();
-            }
-            self.loaded.has_namespaces |= inner == "Namespace";
-            self.taken += usize::from(matches!(inner, "Node" | "RuntimeClass" | "Namespace"));
-            return items.iter().try_for_each(|item| self.object(item, inner));
+    /// Records that all objects of a kind are in the dump, even if there are none.
+    pub fn list(&mut self, kind: &str) {
+        match kind {
+            "Node" => drop(self.nodes.get_or_insert_default()),
+            "RuntimeClass" => drop(self.loaded.snapshot.runtime_classes.get_or_insert_default()),
+            "Namespace" => self.loaded.has_namespaces = true,
+            _ => return,
         }
+        self.taken += 1;
+    }
+
+    /// Adds one object. `kind` is its own, or that of the list around it: the items of a `NodeList` from the API itself
+    /// (`kubectl get --raw`) have no `kind` of their own.
+    pub fn object(&mut self, object: &Value, kind: &str) -> Result<(), Box<Problem>> {
         let read = self.add(object, kind).map_err(|error| {
             let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
             problem(self.name, format!("{kind} {name} cannot be read: {error}"))

@@ -1,6 +1,6 @@
 //! Cluster snapshots from the output of `kubectl get -o json`, and platforms of images from `ImagePlatforms` files.
 //!
-//! [`dump`] reads files, [`objects`] turns single Kubernetes objects into facts, [`ImagePlatforms`] is what registries
+//! [`dump`] reads files, [`lists`] expands lists, [`objects`] turns single Kubernetes objects into facts, [`ImagePlatforms`] is what registries
 //! report. Nothing here decides: the engine defines what a missing fact means. The policy crate and the program import
 //! this crate.
 
@@ -8,6 +8,7 @@
 
 pub mod dump;
 mod image_platforms;
+pub mod lists;
 pub mod objects;
 
 pub use dump::from_text;

@@ -183,10 +183,10 @@ impl Case {
         let mut dump = DumpReader::new("");
         let is_read = |kind: &str| !without.contains(&kind);
         for (kind, _) in LISTS.iter().filter(|(kind, _)| is_read(kind)) {
-            dump.object(&json!({"kind": format!("{kind}List"), "items": []}), "").unwrap();
+            dump.list(kind);
         }
         for object in self.objects.iter().filter(|object| is_read(object["kind"].as_str().unwrap())) {
-            dump.object(object, "").unwrap();
+            dump.object(object, object["kind"].as_str().unwrap()).unwrap();
         }
         let read = LISTS.iter().filter(|(kind, _)| is_read(kind));
         let read = read.map(|(_, plural)| KindCount { kind: (*plural).to_owned(), objects: 1 }).collect();

@@ -11,96 +11,93 @@ use mullion_survey::inventory::{KINDS, KindReading, POLICIES_IN_FORCE, PROVISION
 use mullion_survey::report::Unread;
 use serde_json::Value;
 
-use crate::cli::async_runtime::block_on;
 use crate::cli::inventory::InventoryArgs;
 use crate::cli::inventory::saved::{SavedInventory, keep};
 use crate::cli::io_handles::Io;
 use crate::cli::live::policies_of_the_cluster;
 use crate::cli::policy_files::PolicySelection;
 use crate::cli::progress::Progress;
+use crate::cluster::connect::ClusterConnection;
 use crate::cluster::reading::{
     Absence, ClusterReader, Item, Kind, ListQuery, NAMESPACES, NODES, PROVISIONERS, RUNTIME_CLASSES, SURVEY, WORKLOADS,
 };
 use crate::telemetry::in_words;
 
-/// Reads the selected objects of the cluster into `reader`, and returns the name of its context, and its policies if they
-/// are selected and can be read. Kinds that cannot be read are part of the inventory; a cluster that does not respond is an
-/// error.
-pub(crate) fn read_cluster(
+/// Reads the selected objects of the cluster into `reader`, and returns its policies if they are selected and can be read.
+/// Kinds that cannot be read are part of the inventory; a cluster that does not respond is an error.
+pub(crate) async fn read_cluster(
+    connection: &ClusterConnection,
     args: &InventoryArgs,
     selection: &PolicySelection,
     reader: &mut InventoryReader,
     saved: &mut Option<SavedInventory>,
     io: &mut Io<'_>,
-) -> anyhow::Result<(String, Option<PolicySet>)> {
-    block_on(async {
-        let connection = args.source.cluster.connect().await?;
-        let context = connection.context.clone();
-        let objects = ClusterReader::new(&connection);
-        let policies = policies_of_the_cluster(&objects, &context, selection).await?;
-        io.eprintln(format_args!("context {context}{}{}", scope(args), policies.clause))?;
-        reader.begin_input(&context);
-        args.excluded().into_iter().for_each(|excluded| reader.unread(excluded));
-        if let Some(reason) = policies.not_read {
-            reader.unread(Unread::new(POLICIES_IN_FORCE, reason, "what they decide; the built-in ones decide"));
-        }
-        for kind in KINDS.iter().filter(|kind| kind.reading == KindReading::OnlyInDumps) {
-            reader.unread(Unread::new(kind.plural, "read only from dumps", kind.missing));
-        }
-        let mut progress = Progress::new("objects read");
-        let groups = served_groups(&connection.client).await;
-        let provisioners = PROVISIONERS.iter().filter(|kind| groups.contains(kind.group));
-        for kind in kinds().chain(provisioners) {
-            for query in queries(args, kind) {
-                let before = reader.len();
-                let mut unreadable = Vec::new();
-                let mut visit = |object: Item<Value>| -> anyhow::Result<()> {
-                    match object {
-                        Ok(object) => keep(object, None, reader, saved),
-                        Err(object) => unreadable.push(object),
-                    }
-                    Ok(())
-                };
-                let listed = if let (&NAMESPACES, Some(name)) = (kind, query.namespace) {
-                    match objects.get(kind, None, name).await? {
-                        Ok(object) => visit(Ok(object)).map(|()| Ok(1))?,
-                        Err(unread) if unread.absence == Absence::NotFound => bail!(
-                            "there is no namespace {name} in context {context}; correct -n, or list them with kubectl get namespaces"
-                        ),
-                        Err(unread) => Err(unread),
-                    }
-                } else {
-                    let mut shown = |done: usize, all: Option<usize>| -> anyhow::Result<()> {
-                        Ok(progress.so_far(io, before + done, all.map(|all| before + all))?)
-                    };
-                    objects.list(kind, query, &mut visit, &mut shown).await?
-                };
-                for object in unreadable {
-                    io.eprintln(format_args!("{} {} not read: {object}", kind.name, object.head.full_name()))?;
-                    let namespace = Some(object.head.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-                    let reason = format!("an object cannot be read: {object}");
-                    reader.unread(Unread { reason, ..unread_kind(kind, namespace, Absence::Unreadable) });
+) -> anyhow::Result<Option<PolicySet>> {
+    let context = connection.context.as_str();
+    let objects = ClusterReader::new(connection);
+    let policies = policies_of_the_cluster(&objects, context, selection).await?;
+    io.eprintln(format_args!("context {context}{}{}", scope(args), policies.clause))?;
+    reader.begin_input(context);
+    args.excluded().into_iter().for_each(|excluded| reader.unread(excluded));
+    if let Some(reason) = policies.not_read {
+        reader.unread(Unread::new(POLICIES_IN_FORCE, reason, "what they decide; the built-in ones decide"));
+    }
+    for kind in KINDS.iter().filter(|kind| kind.reading == KindReading::OnlyInDumps) {
+        reader.unread(Unread::new(kind.plural, "read only from dumps", kind.missing));
+    }
+    let mut progress = Progress::new("objects read");
+    let groups = served_groups(&connection.client).await;
+    let provisioners = PROVISIONERS.iter().filter(|kind| groups.contains(kind.group));
+    for kind in kinds().chain(provisioners) {
+        for query in queries(args, kind) {
+            let before = reader.len();
+            let mut unreadable = Vec::new();
+            let mut visit = |object: Item<Value>| -> anyhow::Result<()> {
+                match object {
+                    Ok(object) => keep(object, None, reader, saved),
+                    Err(object) => unreadable.push(object),
                 }
-                match listed {
-                    Ok(_) => reader.listed(plural_of(kind.name).unwrap_or(kind.plural)),
-                    Err(unread) => {
-                        io.eprintln(format_args!("{}: {unread}", unread.kind))?;
-                        reader.unread(unread_kind(kind, query.namespace, unread.absence));
-                    }
+                Ok(())
+            };
+            let listed = if let (&NAMESPACES, Some(name)) = (kind, query.namespace) {
+                match objects.get(kind, None, name).await? {
+                    Ok(object) => visit(Ok(object)).map(|()| Ok(1))?,
+                    Err(unread) if unread.absence == Absence::NotFound => bail!(
+                        "there is no namespace {name} in context {context}; correct -n, or list them with kubectl get namespaces"
+                    ),
+                    Err(unread) => Err(unread),
+                }
+            } else {
+                let mut shown = |done: usize, all: Option<usize>| -> anyhow::Result<()> {
+                    Ok(progress.so_far(io, before + done, all.map(|all| before + all))?)
+                };
+                objects.list(kind, query, &mut visit, &mut shown).await?
+            };
+            for object in unreadable {
+                io.eprintln(format_args!("{} {} not read: {object}", kind.name, object.head.full_name()))?;
+                let namespace = Some(object.head.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+                let reason = format!("an object cannot be read: {object}");
+                reader.unread(Unread { reason, ..unread_kind(kind, namespace, Absence::Unreadable) });
+            }
+            match listed {
+                Ok(_) => reader.listed(plural_of(kind.name).unwrap_or(kind.plural)),
+                Err(unread) => {
+                    io.eprintln(format_args!("{}: {unread}", unread.kind))?;
+                    reader.unread(unread_kind(kind, query.namespace, unread.absence));
                 }
             }
         }
-        progress.end(io)?;
-        match connection.client.apiserver_version().await {
-            Ok(version) => reader.kubernetes(&version.git_version),
-            Err(error) => io.eprintln(format_args!("the version of the API server: {}", in_words(&error)))?,
-        }
-        reader.taken_at(&Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-        for problem in reader.end_input().problems {
-            io.eprintln(format_args!("{context}: {problem}"))?;
-        }
-        Ok((context, policies.in_force.map(|policies| policies.set)))
-    })
+    }
+    progress.end(io)?;
+    match connection.client.apiserver_version().await {
+        Ok(version) => reader.kubernetes(&version.git_version),
+        Err(error) => io.eprintln(format_args!("the version of the API server: {}", in_words(&error)))?,
+    }
+    reader.taken_at(&Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+    for problem in reader.end_input().problems {
+        io.eprintln(format_args!("{context}: {problem}"))?;
+    }
+    Ok(policies.in_force.map(|policies| policies.set))
 }
 
 /// The kinds that are read. Events come first, because the API server keeps them for an hour, and reading a large cluster

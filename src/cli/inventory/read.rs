@@ -19,13 +19,15 @@ use crate::cli::inventory::saved::SavedInventory;
 use crate::cli::inventory::{InventoryArgs, dumps, live};
 use crate::cli::io_handles::Io;
 use crate::cli::policy_files::PolicySelection;
+use crate::cluster::connect::ClusterConnection;
 use crate::report::ReportFormat;
 
 /// The result of reading.
 pub(crate) struct ClusterInput {
     /// The context of the kubeconfig, or the names of the files.
     pub(crate) cluster: String,
-    pub(crate) source: Source,
+    /// The connection to the cluster; `None` for dumps.
+    pub(crate) connection: Option<ClusterConnection>,
     pub(crate) inventory: Inventory,
     pub(crate) policies: PolicySet,
     /// Whether the command line names them, or they are those in force in the cluster.
@@ -43,7 +45,7 @@ impl ClusterInput {
     pub(crate) fn context(&self) -> SurveyContext<'_> {
         SurveyContext {
             cluster: &self.cluster,
-            source: self.source,
+            source: if self.connection.is_some() { Source::Cluster } else { Source::Dump },
             today: self.today,
             mullion: env!("CARGO_PKG_VERSION"),
             policies: &self.policies,
@@ -64,7 +66,7 @@ impl ClusterInput {
 const NAMED: usize = 3;
 
 /// Reads what the arguments select; `None` if it contains no object, which is reported. `command`: for messages.
-pub(crate) fn read_inventory(
+pub(crate) async fn read_inventory(
     command: &str,
     args: &InventoryArgs,
     io: &mut Io<'_>,
@@ -83,16 +85,17 @@ pub(crate) fn read_inventory(
     let policies = selection.load()?;
     let mut saved = args.save.as_deref().map(SavedInventory::create).transpose()?;
     let mut reader = InventoryReader::default();
-    let (cluster, in_force, unreadable) = if is_live {
-        let (cluster, in_force) = live::read_cluster(args, &selection, &mut reader, &mut saved, io)?;
-        (cluster, in_force, 0)
+    let (cluster, connection, in_force, unreadable) = if is_live {
+        let connection = args.source.cluster.connect().await?;
+        let in_force = live::read_cluster(&connection, args, &selection, &mut reader, &mut saved, io).await?;
+        (connection.context.clone(), Some(connection), in_force, 0)
     } else {
         let names: Vec<String> = files.iter().map(|path| shown_name(path)).collect();
         let scope = DumpScope::new(command, args)?;
         let unreadable =
             dumps::read_dumps(command, &files, args.source.links.into(), &mut reader, &mut saved, &scope, io)?;
         args.excluded().into_iter().for_each(|excluded| reader.unread(excluded));
-        (list_first(&names, NAMED), None, unreadable)
+        (list_first(&names, NAMED), None, None, unreadable)
     };
     if reader.is_empty() {
         io.eprintln(format_args!("nothing to {command}: there is no object of a cluster in the input"))?;
@@ -103,7 +106,7 @@ pub(crate) fn read_inventory(
     }
     Ok(Some(ClusterInput {
         cluster,
-        source: if is_live { Source::Cluster } else { Source::Dump },
+        connection,
         inventory: reader.finish(),
         policies_given: selection != PolicySelection::Default || in_force.is_some(),
         policies: in_force.unwrap_or(policies),

@@ -9,7 +9,7 @@ use mullion_engine::node::NodeFacts;
 use mullion_snapshot::{dump::DumpReader, objects};
 use mullion_survey::report;
 use mullion_survey::report::{Coverage, KindCount};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cli::async_runtime::block_on;
 use crate::cli::input::{InputTexts, Inputs, ReadLimits};
@@ -245,9 +245,7 @@ impl ClusterInput<'_> {
             }
             match read {
                 // That there are none is also a fact.
-                Ok(_) => dump
-                    .object(&json!({"kind": format!("{}List", kind.name), "items": []}), "")
-                    .map_err(|problem| anyhow::anyhow!(problem.message))?,
+                Ok(_) => dump.list(kind.name),
                 Err(unread) if name.is_some() && unread.absence == Absence::NotFound => bail!(
                     "there is no namespace {} in context {}; correct -n, or list them with kubectl get namespaces",
                     self.namespace,

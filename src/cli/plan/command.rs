@@ -10,6 +10,7 @@ use mullion_plan::report::{ConstraintState, PlanReport, Verdict};
 use mullion_plan::{PlanContext, plan};
 use mullion_survey::facts::FactsTable;
 
+use crate::cli::async_runtime::block_on;
 use crate::cli::inventory;
 use crate::cli::inventory::InventoryArgs;
 use crate::cli::io_handles::Io;
@@ -134,7 +135,8 @@ pub(crate) fn run(args: &PlanArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     );
     let kubernetes = args.kubernetes.as_deref().map(minor_version).transpose()?;
     let mut cache = args.registry_cache.as_deref().map(|path| RegistryCache::open(path, args.registry)).transpose()?;
-    let Some(mut read) = inventory::read_inventory("plan", &args.input, io)? else { return Ok(Outcome::Unreadable) };
+    let read = block_on(inventory::read_inventory("plan", &args.input, io))?;
+    let Some(mut read) = read else { return Ok(Outcome::Unreadable) };
     let mut inventory = std::mem::take(&mut read.inventory);
     let context = PlanContext {
         survey: read.context(),

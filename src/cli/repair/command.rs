@@ -7,7 +7,6 @@ use mullion_engine::model::WorkloadObject;
 use mullion_survey::ListEvidence;
 use mullion_survey::inventory::POLICIES_IN_FORCE;
 use mullion_survey::repair::{RepairAction, RepairContext, ReviewCall, StuckReport, find_stuck, restrict_to_volumes};
-use mullion_survey::report::Source;
 use serde_json::Value;
 
 use crate::cli::async_runtime::block_on;
@@ -33,11 +32,15 @@ pub(crate) fn run(args: &RepairArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
         args.source.paths.is_empty() || args.selector.is_none(),
         "repair: -l selects pods of a cluster; leave it out with a dump, or leave out the files"
     );
-    let Some(read) = inventory::read_inventory("repair", &args.inventory(), io)? else {
+    block_on(repair(args, io))
+}
+
+async fn repair(args: &RepairArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let Some(read) = inventory::read_inventory("repair", &args.inventory(), io).await? else {
         return Ok(Outcome::Unreadable);
     };
     let policies = &read.policies;
-    if read.source != Source::Cluster {
+    let Some(connection) = &read.connection else {
         let called = |_: &WorkloadObject<'_>| ReviewCall::Called;
         let mut report = find_stuck(&read.inventory, &RepairContext { policies, called: &called });
         for pod in &mut report.pods {
@@ -45,56 +48,53 @@ pub(crate) fn run(args: &RepairArgs, io: &mut Io<'_>) -> anyhow::Result<Outcome>
         }
         let outcome = listed(args, &report, io)?;
         return Ok(if read.unreadable > 0 { Outcome::Unreadable } else { outcome });
-    }
+    };
     // What other policies do with a successor is a guess.
     if let Some(why) = read.inventory.why_unread(POLICIES_IN_FORCE).filter(|_| args.evicts()) {
         bail!("policies of the cluster not known: {why}; name the policies in force with --policies");
     }
-    block_on(async {
-        let connection = args.source.cluster.connect().await?;
-        let reader = ClusterReader::new(&connection);
-        let configurations = read_configurations(&reader).await?;
-        let registration = Registration::new(configurations);
-        let snapshot = &read.inventory.snapshot;
-        let called = |workload: &WorkloadObject<'_>| {
-            let call = registration.as_ref().map(|registration| registration.call(workload, &snapshot.namespaces));
-            match call {
-                Some(WebhookCall::Called) => ReviewCall::Called,
-                Some(WebhookCall::NotCalled(_)) | None => ReviewCall::NotCalled,
-                Some(WebhookCall::Unknown(why)) => ReviewCall::Unknown(why),
-            }
-        };
-        let mut report = find_stuck(&read.inventory, &RepairContext { policies, called: &called });
-        if let Some(labels) = &args.selector {
-            let selected = selected(args, labels, &reader).await?;
-            report.pods.retain(|pod| selected.contains(&(pod.namespace.clone(), pod.name.clone())));
+    let reader = ClusterReader::new(connection);
+    let configurations = read_configurations(&reader).await?;
+    let registration = Registration::new(configurations);
+    let snapshot = &read.inventory.snapshot;
+    let called = |workload: &WorkloadObject<'_>| {
+        let call = registration.as_ref().map(|registration| registration.call(workload, &snapshot.namespaces));
+        match call {
+            Some(WebhookCall::Called) => ReviewCall::Called,
+            Some(WebhookCall::NotCalled(_)) | None => ReviewCall::NotCalled,
+            Some(WebhookCall::Unknown(why)) => ReviewCall::Unknown(why),
         }
-        restrict(&mut report.pods, snapshot, &reader).await?;
-        if !args.evicts() || matches!(report.evidence, ListEvidence::Missing(_)) {
-            return listed(args, &report, io);
-        }
-        let evictions = Evictions {
-            client: connection.client.clone(),
-            reader,
-            rate: args.rate,
-            timeout: args.successor_timeout,
-            dry_run: args.dry_run.is_some(),
-            output: args.output,
-        };
-        print(args, &report, io)?;
-        let mut signals = Signals::install().context("cannot listen for signals")?;
-        let done = tokio::select! {
-            done = evict_all(&evictions, &report.pods, io) => Some(done?),
-            _ = signals.next() => None,
-        };
-        let Some(done) = done else {
-            io.eprintln("interrupted; run mullion repair again for the rest")?;
-            return Ok(Outcome::Findings);
-        };
-        let is_left =
-            report.pods.iter().any(|pod| !matches!(pod.action, RepairAction::Evict { .. } | RepairAction::Replaced));
-        Ok(if done && !is_left { Outcome::Clean } else { Outcome::Findings })
-    })
+    };
+    let mut report = find_stuck(&read.inventory, &RepairContext { policies, called: &called });
+    if let Some(labels) = &args.selector {
+        let selected = selected(args, labels, &reader).await?;
+        report.pods.retain(|pod| selected.contains(&(pod.namespace.clone(), pod.name.clone())));
+    }
+    restrict(&mut report.pods, snapshot, &reader).await?;
+    if !args.evicts() || matches!(report.evidence, ListEvidence::Missing(_)) {
+        return listed(args, &report, io);
+    }
+    let evictions = Evictions {
+        client: connection.client.clone(),
+        reader,
+        rate: args.rate,
+        timeout: args.successor_timeout,
+        dry_run: args.dry_run.is_some(),
+        output: args.output,
+    };
+    print(args, &report, io)?;
+    let mut signals = Signals::install().context("cannot listen for signals")?;
+    let done = tokio::select! {
+        done = evict_all(&evictions, &report.pods, io) => Some(done?),
+        _ = signals.next() => None,
+    };
+    let Some(done) = done else {
+        io.eprintln("interrupted; run mullion repair again for the rest")?;
+        return Ok(Outcome::Findings);
+    };
+    let is_left =
+        report.pods.iter().any(|pod| !matches!(pod.action, RepairAction::Evict { .. } | RepairAction::Replaced));
+    Ok(if done && !is_left { Outcome::Clean } else { Outcome::Findings })
 }
 
 /// Prints the list.

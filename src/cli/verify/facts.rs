@@ -1,6 +1,5 @@
 //! What a run reads once: version, nodes, RuntimeClasses, webhook configurations, and the ConfigMap with policies and report.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -94,10 +93,10 @@ pub(super) async fn read_facts(
         Ok(())
     };
     let classes = reader.list(&RUNTIME_CLASSES, ListQuery::default(), &mut visit, &mut |_, _| Ok(())).await?;
-    let mut snapshot = dump.finish().snapshot;
     if classes.is_ok() {
-        snapshot.runtime_classes.get_or_insert_with(BTreeMap::new);
+        dump.list("RuntimeClass");
     }
+    let mut snapshot = dump.finish().snapshot;
     if let Ok(Some(MullionState { seen, .. })) = &state {
         snapshot.seen_taints.clone_from(&seen.taints);
         snapshot.seen_builds.clone_from(&seen.builds);

@@ -18,6 +18,7 @@
 //! | `webhook` | [`WebhookRegistration`]: registers a webhook with the API server |
 //! | `helm` | [`helm()`]: Helm commands that need no cluster |
 //! | `chart` | [`Chart`]: the objects of `charts/mullion` |
+//! | `metrics` | [`metric`], [`sum_of_metrics`]: numbers in the text of `/metrics` |
 //! | `mount` | [`ConfigMapMount`]: a ConfigMap as a kubelet mounts it |
 //! | `network` | [`own_network`], [`Network`]: pods have addresses, and Services reach them |
 //! | `kubelet` | [`Kubelet`]: pods of some nodes really run |
@@ -42,6 +43,7 @@ mod fixture;
 mod helm;
 pub mod hostile;
 mod kubelet;
+mod metrics;
 mod mount;
 mod mullion;
 mod namespace;
@@ -62,6 +64,7 @@ pub use chart::Chart;
 pub use fixture::{Fixture, Pool, Shared, SharedUser};
 pub use helm::{HelmOutput, helm};
 pub use kubelet::{Image, Kubelet};
+pub use metrics::{metric, sum_of_metrics};
 pub use mount::ConfigMapMount;
 pub use mullion::{MullionBuilder, MullionProcess};
 pub use namespace::TestNamespace;

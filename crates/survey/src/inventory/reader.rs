@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::convert::Infallible;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use mullion_engine::node::facts::is_virtual;
 use mullion_policy::matching::LabelSelector;
 use mullion_snapshot::ImagePlatforms;
 use mullion_snapshot::dump::DumpReader;
+use mullion_snapshot::lists::{ListPart, expand};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -37,9 +39,6 @@ const EVENTS_OF_ONE: usize = 6;
 
 /// The kind of the last line of a saved inventory: what the objects alone do not contain.
 const SAVED: &str = "SavedInventory";
-
-/// How deep Lists in Lists are read.
-const MAX_LISTS: usize = 4;
 
 /// The length of the longest name of an object.
 pub(crate) const LONGEST_NAME: usize = 253;
@@ -114,7 +113,13 @@ impl InventoryReader {
     /// Adds one object, or a List. `kind` is that of the list around it, because items of a typed list have none of
     /// their own. `save` gets the object as it is stored, for a saved inventory.
     pub fn add(&mut self, object: Value, kind: Option<&str>, save: &mut dyn FnMut(&Value)) {
-        self.add_nested(object, kind, MAX_LISTS, save);
+        let added: Result<(), Infallible> = expand(object, kind.unwrap_or_default(), &mut |part| {
+            if let ListPart::Object { value, kind } = part {
+                self.add_object(&value, kind, save);
+            }
+            Ok(())
+        });
+        let Ok(()) = added;
     }
 
     /// Records that all objects of a kind were listed, even if there are none. `plural`: the name that `kubectl get`
@@ -179,28 +184,19 @@ impl InventoryReader {
         self.inventory
     }
 
-    fn add_nested(&mut self, mut object: Value, kind: Option<&str>, lists: usize, save: &mut dyn FnMut(&Value)) {
-        let kind = object.get("kind").and_then(Value::as_str).or(kind).unwrap_or_default().to_owned();
-        if let (Some(of), Some(Value::Array(items))) = (kind.strip_suffix("List"), object.get_mut("items"))
-            && lists > 0
-        {
-            for item in std::mem::take(items) {
-                self.add_nested(item, Some(of).filter(|of| !of.is_empty()), lists - 1, save);
-            }
-            return;
-        }
+    fn add_object(&mut self, object: &Value, kind: &str, save: &mut dyn FnMut(&Value)) {
         if kind == SAVED {
-            self.add_saved_end(&object);
+            self.add_saved_end(object);
             return;
         }
         let version = object.get("apiVersion").and_then(Value::as_str);
-        let kept = if is_of_known_group(&kind, version) { strip(&kind, &object) } else { None };
+        let kept = if is_of_known_group(kind, version) { strip(kind, object) } else { None };
         let Some(kept) = kept else {
             self.inventory.others += 1;
             self.inventory.without_kind += usize::from(kind.is_empty());
             return;
         };
-        if let Err(problem) = self.add_kept(&kind, &kept) {
+        if let Err(problem) = self.add_kept(kind, &kept) {
             if self.input.problems.len() < MAX_PROBLEMS {
                 self.input.problems.push(problem);
             }

@@ -3,10 +3,10 @@
 //! A dump is JSON and large, so JSON is parsed object by object: its text stays in memory, and the values of one object at
 //! a time. Everything else is read like manifests.
 
-use std::borrow::Cow;
+use std::convert::Infallible;
 
 use mullion_manifest::object;
-use serde::Deserialize;
+use mullion_snapshot::lists::{ListPart, expand};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -14,9 +14,6 @@ use crate::cli::documents::ManifestFile;
 use crate::cli::input::SourceText;
 use crate::cli::object_head::ObjectHead;
 use crate::report::InputFailure;
-
-/// The maximum depth of nested lists, as in manifests.
-const MAX_LISTS: usize = 4;
 
 /// Up to this size, in bytes, text that starts with `{` and is not JSON is parsed as YAML, because its errors are more
 /// precise.
@@ -33,8 +30,8 @@ pub(crate) struct DumpSource<'t> {
 /// An object of JSON, not yet parsed.
 struct Item<'t> {
     text: &'t str,
-    /// The kind of its items, from the list around it.
-    kind: Option<String>,
+    /// Its kind, or that of the list around it; empty without either.
+    kind: String,
 }
 
 impl<'t> DumpSource<'t> {
@@ -64,7 +61,7 @@ impl<'t> DumpSource<'t> {
             return items.iter().try_for_each(|item| {
                 let start = item.text.as_ptr().addr().saturating_sub(start);
                 visit(DumpObject {
-                    head: ObjectHead::parse(item.text, item.kind.as_deref()),
+                    head: ObjectHead::parse(item.text, Some(&item.kind)),
                     start,
                     body: Body::Text(item.text),
                 })
@@ -113,38 +110,18 @@ impl DumpObject<'_> {
 
 // === JSON ===
 
-/// A list, its items still text.
-#[derive(Deserialize)]
-struct List<'t> {
-    kind: Cow<'t, str>,
-    #[serde(borrow)]
-    items: Option<Vec<&'t RawValue>>,
-}
-
 fn items(text: &str) -> serde_json::Result<Vec<Item<'_>>> {
     let mut found = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
-        expand(value?.get(), None, MAX_LISTS, &mut found);
+        let added: Result<(), Infallible> = expand(value?, "", &mut |part| {
+            if let ListPart::Object { value, kind } = part {
+                found.push(Item { text: value.get(), kind: kind.to_owned() });
+            }
+            Ok(())
+        });
+        let Ok(()) = added;
     }
     Ok(found)
-}
-
-fn expand<'t>(text: &'t str, kind: Option<&str>, lists: usize, found: &mut Vec<Item<'t>>) {
-    if lists > 0
-        && let Ok(List { kind, items: Some(items) }) = serde_json::from_str::<List<'t>>(text)
-        && let Some(of) = kind.strip_suffix("List")
-    {
-        for item in items {
-            expand(item.get(), Some(of).filter(|of| !of.is_empty()), lists - 1, found);
-        }
-        return;
-    }
-    // An empty list, in the form of the API server.
-    let empty = |kind: &str| kind.ends_with("List");
-    if serde_json::from_str::<List<'t>>(text).is_ok_and(|list| empty(&list.kind)) {
-        return;
-    }
-    found.push(Item { text, kind: kind.map(str::to_owned) });
 }
 
 fn not_json(source: &SourceText, error: &serde_json::Error) -> InputFailure {
