@@ -24,7 +24,7 @@ use mullion_manifest::{MAX_BYTES, Problem, documents_from_bytes};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::lists::{JsonValue, ListPart, expand};
+use crate::lists::{Expanded, JsonValue, expand};
 use crate::{ImagePlatforms, objects};
 
 /// A snapshot, and a count of the file's other objects.
@@ -103,15 +103,14 @@ impl<'a> DumpReader<'a> {
         documents: Vec<T>,
         parse: impl Fn(T) -> Result<Value, Box<Problem>>,
     ) -> Result<(), Box<Problem>> {
-        documents.into_iter().try_for_each(|document| {
-            expand(document, "", &mut |part| match part {
-                ListPart::List { of } => {
-                    self.list(of);
-                    Ok(())
-                }
-                ListPart::Object { value, kind } => self.object(&parse(value)?, kind),
-            })
-        })
+        for document in documents {
+            let Expanded { lists, objects } = expand(document, "");
+            lists.iter().for_each(|kind| self.list(kind));
+            for (object, kind) in objects {
+                self.object(&parse(object)?, &kind)?;
+            }
+        }
+        Ok(())
     }
 
     /// Records that all objects of a kind are in the dump, even if there are none.

@@ -16,49 +16,35 @@ pub trait JsonValue: Sized {
 }
 
 /// What a value contains.
-#[derive(Debug, PartialEq, Eq)]
-pub enum ListPart<'k, T> {
-    /// A list begins. Its items follow.
-    List {
-        /// The kind of its items; empty for `kind: List`.
-        of: &'k str,
-    },
-    /// An object that is no list, or one below [`MAX_LISTS`] lists.
-    Object {
-        /// The object.
-        value: T,
-        /// Its kind, or that of the list around it; empty without either.
-        kind: &'k str,
-    },
+#[derive(Debug)]
+pub struct Expanded<T> {
+    /// The kind of the items of each list; empty for `kind: List`.
+    pub lists: Vec<String>,
+    /// Objects that are no lists, and what is below [`MAX_LISTS`] lists, in order. Each with its kind, or that of the list
+    /// around it; empty without either.
+    pub objects: Vec<(T, String)>,
 }
 
-/// Calls `visit` for `value`, or for each object in it if it is a list, in order. `kind` is that of the list around it,
-/// else empty. Stops at the first error.
-pub fn expand<T: JsonValue, E>(
-    value: T,
-    kind: &str,
-    visit: &mut dyn FnMut(ListPart<'_, T>) -> Result<(), E>,
-) -> Result<(), E> {
-    expand_to(value, kind, MAX_LISTS, visit)
+/// Expands `value`. `kind` is that of the list around it, else empty.
+pub fn expand<T: JsonValue>(value: T, kind: &str) -> Expanded<T> {
+    let mut expanded = Expanded { lists: Vec::new(), objects: Vec::new() };
+    expanded.add(value, kind, MAX_LISTS);
+    expanded
 }
 
-fn expand_to<T: JsonValue, E>(
-    value: T,
-    kind: &str,
-    lists: usize,
-    visit: &mut dyn FnMut(ListPart<'_, T>) -> Result<(), E>,
-) -> Result<(), E> {
-    let own = value.kind();
-    let kind = own.as_deref().unwrap_or(kind);
-    let Some(of) = kind.strip_suffix("List").filter(|_| lists > 0) else {
-        return visit(ListPart::Object { value, kind });
-    };
-    match value.into_items() {
-        Ok(items) => {
-            visit(ListPart::List { of })?;
-            items.into_iter().try_for_each(|item| expand_to(item, of, lists - 1, visit))
+impl<T: JsonValue> Expanded<T> {
+    fn add(&mut self, value: T, list_kind: &str, lists: usize) {
+        let kind = value.kind().unwrap_or_else(|| list_kind.to_owned());
+        let Some(item_kind) = kind.strip_suffix("List").filter(|_| lists > 0) else {
+            return self.objects.push((value, kind));
+        };
+        match value.into_items() {
+            Ok(items) => {
+                self.lists.push(item_kind.to_owned());
+                items.into_iter().for_each(|item| self.add(item, item_kind, lists - 1));
+            }
+            Err(value) => self.objects.push((value, kind)),
         }
-        Err(value) => visit(ListPart::Object { value, kind }),
     }
 }
 
@@ -112,18 +98,10 @@ mod tests {
 
     use super::*;
 
-    /// The parts of a document, as `List of KIND` and `KIND NAME`.
-    fn parts<T: JsonValue>(document: T, name: impl Fn(&T) -> String) -> Vec<String> {
-        let mut found = Vec::new();
-        expand(document, "", &mut |part| {
-            found.push(match part {
-                ListPart::List { of } => format!("List of {of}"),
-                ListPart::Object { value, kind } => format!("{kind} {}", name(&value)),
-            });
-            Ok::<_, ()>(())
-        })
-        .unwrap();
-        found
+    /// The lists of a document, and its objects as `KIND NAME`.
+    fn parts<T: JsonValue>(document: T, name: impl Fn(&T) -> String) -> (Vec<String>, Vec<String>) {
+        let Expanded { lists, objects } = expand(document, "");
+        (lists, objects.iter().map(|(value, kind)| format!("{kind} {}", name(value))).collect())
     }
 
     fn name(value: &Value) -> String {
@@ -133,46 +111,37 @@ mod tests {
     #[test]
     fn a_list_stands_for_its_items() {
         let nested = |depth| (0..depth).fold(json!({"kind": "A"}), |item, _| json!({"kind": "List", "items": [item]}));
-        let lists = |count| vec!["List of "; count];
-        for (document, expected) in [
-            (json!({"kind": "Pod", "name": "a"}), vec!["Pod a"]),
+        let lists = vec![""; MAX_LISTS];
+        for (document, expected_lists, expected) in [
+            (json!({"kind": "Pod", "name": "a"}), vec![], vec!["Pod a"]),
             (
                 json!({"kind": "List", "items": [{"kind": "A", "name": "a"}, {"kind": "B"}]}),
-                vec!["List of ", "A a", "B -"],
+                vec![""],
+                vec!["A a", "B -"],
             ),
-            (json!({"kind": "PodList", "items": [{"name": "a"}, {"kind": "B"}]}), vec!["List of Pod", "Pod a", "B -"]),
-            (json!({"kind": "PodList", "items": []}), vec!["List of Pod"]),
-            (json!({"kind": "PodList", "items": null}), vec!["List of Pod"]),
+            (json!({"kind": "PodList", "items": [{"name": "a"}, {"kind": "B"}]}), vec!["Pod"], vec!["Pod a", "B -"]),
+            (json!({"kind": "PodList", "items": []}), vec!["Pod"], vec![]),
+            (json!({"kind": "PodList", "items": null}), vec!["Pod"], vec![]),
             // Kinds whose names end in List.
-            (json!({"kind": "AllowList", "name": "a"}), vec!["AllowList a"]),
-            (json!({"kind": "AllowList", "name": "a", "items": {"b": 1}}), vec!["AllowList a"]),
-            (json!({"kind": "Pod", "items": [{"kind": "A"}]}), vec!["Pod -"]),
-            (json!({"kind": 3, "items": [{"kind": "A"}]}), vec![" -"]),
-            (
-                json!({"kind": "List", "items": [7, "x", null, [{"kind": "A"}]]}),
-                vec!["List of ", " -", " -", " -", " -"],
-            ),
-            (json!([{"kind": "A"}]), vec![" -"]),
-            (nested(MAX_LISTS), [lists(MAX_LISTS), vec!["A -"]].concat()),
-            (nested(MAX_LISTS + 1), [lists(MAX_LISTS), vec!["List -"]].concat()),
-            (nested(20), [lists(MAX_LISTS), vec!["List -"]].concat()),
+            (json!({"kind": "AllowList", "name": "a"}), vec![], vec!["AllowList a"]),
+            (json!({"kind": "AllowList", "name": "a", "items": {"b": 1}}), vec![], vec!["AllowList a"]),
+            (json!({"kind": "Pod", "items": [{"kind": "A"}]}), vec![], vec!["Pod -"]),
+            (json!({"kind": 3, "items": [{"kind": "A"}]}), vec![], vec![" -"]),
+            (json!({"kind": "List", "items": [7, "x", null, [{"kind": "A"}]]}), vec![""], vec![" -"; 4]),
+            (json!([{"kind": "A"}]), vec![], vec![" -"]),
+            (nested(MAX_LISTS), lists.clone(), vec!["A -"]),
+            (nested(MAX_LISTS + 1), lists.clone(), vec!["List -"]),
+            (nested(20), lists, vec!["List -"]),
         ] {
             let text = document.to_string();
             let raw: &RawValue = serde_json::from_str(&text).unwrap();
             let of_text = parts(raw, |raw| name(&serde_json::from_str(raw.get()).unwrap()));
+            let expected = (
+                expected_lists.into_iter().map(str::to_owned).collect(),
+                expected.into_iter().map(str::to_owned).collect(),
+            );
             assert_eq!(of_text, expected, "{text}");
             assert_eq!(parts(document, name), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn the_first_error_ends_it() {
-        let mut visited = 0;
-        let list = json!({"kind": "List", "items": [{"kind": "A"}, {"kind": "B"}]});
-        let result = expand(list, "", &mut |part| {
-            visited += 1;
-            if matches!(part, ListPart::Object { .. }) { Err("no") } else { Ok(()) }
-        });
-        assert_eq!((result, visited), (Err("no"), 2));
     }
 }

@@ -2,7 +2,6 @@
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::convert::Infallible;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use mullion_engine::node::facts::is_virtual;
 use mullion_policy::matching::LabelSelector;
 use mullion_snapshot::ImagePlatforms;
 use mullion_snapshot::dump::DumpReader;
-use mullion_snapshot::lists::{ListPart, expand};
+use mullion_snapshot::lists::expand;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -113,13 +112,9 @@ impl InventoryReader {
     /// Adds one object, or a List. `kind` is that of the list around it, because items of a typed list have none of
     /// their own. `save` gets the object as it is stored, for a saved inventory.
     pub fn add(&mut self, object: Value, kind: Option<&str>, save: &mut dyn FnMut(&Value)) {
-        let added: Result<(), Infallible> = expand(object, kind.unwrap_or_default(), &mut |part| {
-            if let ListPart::Object { value, kind } = part {
-                self.add_object(&value, kind, save);
-            }
-            Ok(())
-        });
-        let Ok(()) = added;
+        for (object, kind) in expand(object, kind.unwrap_or_default()).objects {
+            self.add_object(&object, &kind, save);
+        }
     }
 
     /// Records that all objects of a kind were listed, even if there are none. `plural`: the name that `kubectl get`

@@ -3,10 +3,8 @@
 //! A dump is JSON and large, so JSON is parsed object by object: its text stays in memory, and the values of one object at
 //! a time. Everything else is read like manifests.
 
-use std::convert::Infallible;
-
 use mullion_manifest::object;
-use mullion_snapshot::lists::{ListPart, expand};
+use mullion_snapshot::lists::expand;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -113,13 +111,8 @@ impl DumpObject<'_> {
 fn items(text: &str) -> serde_json::Result<Vec<Item<'_>>> {
     let mut found = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
-        let added: Result<(), Infallible> = expand(value?, "", &mut |part| {
-            if let ListPart::Object { value, kind } = part {
-                found.push(Item { text: value.get(), kind: kind.to_owned() });
-            }
-            Ok(())
-        });
-        let Ok(()) = added;
+        let objects = expand(value?, "").objects;
+        found.extend(objects.into_iter().map(|(object, kind)| Item { text: object.get(), kind }));
     }
     Ok(found)
 }

@@ -40,6 +40,9 @@ const LISTED: usize = 4;
 /// the containers is; an index without an entry for it fails. It pulls a single manifest in any case, and neither
 /// Kubernetes nor containerd documents whether it mounts layers of another build, so these images constrain no placement.
 fn volumes(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    if cx.input.volume_images.is_empty() {
+        return;
+    }
     let Some(nodes) = cx.input.snapshot.nodes.as_ref().filter(|nodes| !nodes.has_unknown_build()) else { return };
     let matters = cx.build_matters();
     let runs_containers = |build: &&Build| !matters || cx.builds.known.is_empty() || cx.builds.hosts.contains(build);
