@@ -105,7 +105,9 @@ impl<'a> DumpReader<'a> {
     ) -> Result<(), Box<Problem>> {
         for document in documents {
             let Expanded { lists, objects } = expand(document, "");
-            lists.iter().for_each(|kind| self.list(kind));
+            for kind in &lists {
+                self.list(kind);
+            }
             for (object, kind) in objects {
                 self.object(&parse(object)?, &kind)?;
             }

@@ -41,7 +41,9 @@ impl<T: JsonValue> Expanded<T> {
         match value.into_items() {
             Ok(items) => {
                 self.lists.push(item_kind.to_owned());
-                items.into_iter().for_each(|item| self.add(item, item_kind, lists - 1));
+                for item in items {
+                    self.add(item, item_kind, lists - 1);
+                }
             }
             Err(value) => self.objects.push((value, kind)),
         }
