@@ -56,15 +56,10 @@ impl JsonValue for Value {
     }
 
     fn into_items(mut self) -> Result<Vec<Self>, Self> {
-        match self.get_mut("items").map(Self::take) {
-            Some(Self::Array(items)) => Ok(items),
+        match self.get_mut("items") {
+            Some(Self::Array(items)) => Ok(std::mem::take(items)),
             Some(Self::Null) => Ok(Vec::new()),
-            // An object whose member has this name, too.
-            Some(other) => {
-                self.as_object_mut().map(|object| object.insert("items".to_owned(), other));
-                Err(self)
-            }
-            None => Err(self),
+            _ => Err(self),
         }
     }
 }
