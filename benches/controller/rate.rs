@@ -11,7 +11,7 @@ use kube::api::ListParams;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
 use mullion::controller::{ControllerMetrics, LeaderContext, nodes, state};
-use mullion_cluster::ControlPlane;
+use mullion_cluster::{ControlPlane, metric};
 use mullion_engine::model::settings::{Mode, NodeSettings, policy_taint};
 use mullion_engine::node::{NodeFacts, plan_node};
 use mullion_policy::PolicySet;
@@ -31,8 +31,7 @@ fn policy(mode: Mode) -> Arc<PolicySet> {
 
 /// Patches so far.
 pub fn patches(text: &str) -> usize {
-    let name = "mullion_node_patches_total{outcome=\"done\"} ";
-    text.lines().find_map(|line| line.strip_prefix(name)).map_or(0, |number| number.parse().unwrap())
+    metric(text, "mullion_node_patches_total{outcome=\"done\"}").unwrap().unwrap_or(0)
 }
 
 /// Patches in a second, from the first to the last.

@@ -93,7 +93,7 @@ pub async fn many_creates_at_once_leave_slots_free(site: &Site) -> Result<()> {
     for _ in 0..5 {
         load.more(IN_FLIGHT).await?;
         for (most, pod) in most.iter_mut().zip(&replicas) {
-            *most = (*most).max(metric(&metrics(site, pod).await?, "mullion_connections").unwrap_or(0));
+            *most = (*most).max(metric(&metrics(site, pod).await?, "mullion_connections")?.unwrap_or(0));
         }
     }
     all_pods_were_reviewed(&load.stop().await)?;

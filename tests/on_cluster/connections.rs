@@ -70,7 +70,7 @@ pub async fn no_review_is_lost_while_slots_are_short(shared: &Shared) -> Result<
 
     let number = |series: &str| -> Result<usize> {
         let text = state.metrics.encode()?;
-        Ok(metric(&text, series).unwrap_or(0))
+        Ok(metric(&text, series)?.unwrap_or(0))
     };
     let closed = |reason: &str| number(&format!("mullion_connections_closed_total{{reason=\"{reason}\"}}"));
     let other = Ipv4Addr::new(127, 0, 0, 2);

@@ -54,7 +54,7 @@ impl Running {
     }
 
     pub async fn metric(&self, name: &str) -> Result<u64> {
-        Ok(metric(&self.get("/metrics").await?, name).unwrap_or(0))
+        Ok(metric(&self.get("/metrics").await?, name)?.unwrap_or(0))
     }
 }
 

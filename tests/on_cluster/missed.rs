@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use mullion::controller::{ControllerMetrics, LeaderContext, pods};
-use mullion_cluster::{ControlPlane, Fixture, NodeSpec, Seen, TestNamespace, UNMANAGED, wait_for};
+use mullion_cluster::{ControlPlane, Fixture, NodeSpec, Seen, TestNamespace, UNMANAGED, metric, wait_for};
 use mullion_policy::PolicySet;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -94,9 +94,7 @@ impl Controller {
     }
 
     fn number(&self, name: &str) -> Result<u64> {
-        let text = self.metrics.encode()?;
-        let found = text.lines().find_map(|line| line.strip_prefix(&format!("{name} "))).map(str::parse);
-        Ok(found.transpose()?.unwrap_or(0))
+        Ok(metric(&self.metrics.encode()?, name)?.unwrap_or(0))
     }
 
     fn patched(&self) -> Result<u64> {

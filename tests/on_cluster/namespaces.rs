@@ -1,7 +1,7 @@
 //! Namespaces that are created together with their pods.
 
 use anyhow::{Context as _, Result, ensure};
-use mullion_cluster::free_port;
+use mullion_cluster::{free_port, metric};
 use serde_json::{Value, json};
 
 use crate::shared::*;
@@ -59,8 +59,7 @@ pub async fn a_pod_in_a_new_namespace_is_placed_by_its_annotation(shared: &Share
 /// How often a namespace was looked up, by outcome.
 async fn lookups(admin: u16, outcome: &str) -> Result<usize> {
     let (_, text) = admin_get(admin, "/metrics").await?;
-    let name = format!("mullion_namespace_lookups_total{{outcome=\"{outcome}\"}} ");
-    Ok(text.lines().find_map(|line| line.strip_prefix(&name)).map(str::parse).transpose()?.unwrap_or(0))
+    Ok(metric(&text, &format!("mullion_namespace_lookups_total{{outcome=\"{outcome}\"}}"))?.unwrap_or(0))
 }
 
 /// How long the review of the namespace's pod took, in microseconds.

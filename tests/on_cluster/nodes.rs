@@ -95,7 +95,7 @@ impl Controller {
 
     /// Zero if nothing was counted.
     fn metric(&self, name: &str) -> Result<u64> {
-        Ok(metric(&self.metrics.encode()?, name).unwrap_or(0))
+        Ok(metric(&self.metrics.encode()?, name)?.unwrap_or(0))
     }
 }
 

@@ -12,7 +12,7 @@ use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use kube::core::DynamicObject;
 use mullion_cluster::{
-    Builder, ControlPlane, MullionProcess, NodeSpec, TestNamespace, WebhookRegistration, free_port, wait_for,
+    Builder, ControlPlane, MullionProcess, NodeSpec, TestNamespace, WebhookRegistration, free_port, metric, wait_for,
 };
 use serde_json::{Value, json};
 
@@ -289,10 +289,10 @@ async fn webhook(plane: &ControlPlane, home: &TestNamespace, port: u16) -> Resul
 async fn ends(admin: u16) -> Result<(i64, i64)> {
     let metrics = admin_get(admin, "/metrics").await?.1;
     let of = |certificate: &str| {
-        let name = format!("mullion_certificate_expiry_seconds{{certificate=\"{certificate}\"}} ");
-        metrics.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok()).filter(|end: &i64| *end > 0)
+        let end = metric(&metrics, &format!("mullion_certificate_expiry_seconds{{certificate=\"{certificate}\"}}"));
+        end.map(|end| end.filter(|end: &i64| *end > 0))
     };
-    Ok((of("serving").context("no pair")?, of("ca").context("no CA")?))
+    Ok((of("serving")?.context("no pair")?, of("ca")?.context("no CA")?))
 }
 
 /// Everything was off for longer than the certificates last, and pods of the whole cluster return, with `failurePolicy:

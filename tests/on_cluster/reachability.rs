@@ -95,7 +95,7 @@ pub async fn the_webhook_is_reported_as_reachable_or_not(plane: &ControlPlane) -
     let (_, before) = admin_get(admin, "/metrics").await?;
     let probes = |text: &str, outcome: &str| {
         let name = format!("mullion_webhook_probes_total{{outcome=\"{outcome}\"}}");
-        metric(text, &name).unwrap_or(0)
+        metric::<u64>(text, &name).ok().flatten().unwrap_or(0)
     };
     wait_for("ten more probes", DEADLINE, async || match admin_get(admin, "/metrics").await {
         Ok((_, text)) if probes(&text, "reached") >= probes(&before, "reached") + 10 => Seen::Done(()),

@@ -174,7 +174,7 @@ pub async fn admin_get(port: u16, path: &str) -> Result<(u16, String)> {
 /// The value of a series of an admin port, which has it.
 pub async fn admin_metric<N: FromStr>(port: u16, series: &str) -> Result<N> {
     let (_, text) = admin_get(port, "/metrics").await?;
-    metric(&text, series).with_context(|| format!("no {series} in {text}"))
+    metric(&text, series)?.with_context(|| format!("no {series} in {text}"))
 }
 
 /// The prefix of namespaces of the shared Mullion in which pods require nodes with their image's own build.

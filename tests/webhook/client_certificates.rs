@@ -9,6 +9,7 @@ use mullion::server::ConnectionLimits;
 use mullion::server::tls::ClientCa;
 use mullion::webhook::WebhookState;
 use mullion::webhook::metrics::WebhookMetrics;
+use mullion_cluster::metric;
 use mullion_engine::model::cluster::ClusterSnapshot;
 use mullion_policy::PolicySet;
 use rcgen::{
@@ -76,9 +77,7 @@ async fn is_answered(server: &Server, config: &Arc<ClientConfig>) -> bool {
 }
 
 fn count(metrics: &WebhookMetrics, series: &str) -> u64 {
-    let text = metrics.encode().unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-    line.map_or(0, |number| number.parse().unwrap())
+    metric(&metrics.encode().unwrap(), series).unwrap().unwrap_or(0)
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mullion::server::ConnectionLimits;
+use mullion_cluster::metric;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -58,9 +59,8 @@ fn closed(server: &Server, reason: &str) -> u64 {
     number(server, &format!("mullion_connections_closed_total{{reason=\"{reason}\"}}"))
 }
 
-fn number(server: &Server, metric: &str) -> u64 {
-    let text = server.state.metrics.encode().unwrap();
-    text.lines().find_map(|line| line.strip_prefix(metric)).map_or(0, |number| number.trim().parse().unwrap())
+fn number(server: &Server, series: &str) -> u64 {
+    metric(&server.state.metrics.encode().unwrap(), series).unwrap().unwrap_or(0)
 }
 
 #[tokio::test]

@@ -94,7 +94,7 @@ pub(super) async fn read_facts(
     };
     let classes = reader.list(&RUNTIME_CLASSES, ListQuery::default(), &mut visit, &mut |_, _| Ok(())).await?;
     if classes.is_ok() {
-        dump.list("RuntimeClass");
+        dump.list(RUNTIME_CLASSES.name);
     }
     let mut snapshot = dump.finish().snapshot;
     if let Ok(Some(MullionState { seen, .. })) = &state {
