@@ -83,13 +83,23 @@ two_lanes() {
   wait
 }
 
-# lanes [SUITE…]: runs the cluster suites, and the others beside them. `on_cluster` and `installed` mostly wait for clusters.
-# They run one after the other, because at the same time they would compete for processors and poll more often. The other
-# suites run beside them with a lower priority.
+# share SUITE…: runs the suites of the list that no other lane has taken.
+share() {
+  local name
+  for name in "$@"; do
+    if mkdir "$logs/.taken/$name" 2>/dev/null; then lane "$name"; fi
+  done
+}
+
+# lanes [SUITE…]: runs the cluster suites, and the others beside and after them. `on_cluster` and `installed` mostly wait for
+# clusters. They run one after the other, because at the same time they would compete for processors and poll more often. The
+# other suites run beside them with a lower priority.
 lanes() {
-  lane on_cluster installed &
+  rm -rf "$logs/.taken"
+  mkdir "$logs/.taken"
+  { lane on_cluster installed; share "$@"; } &
   priority=(nice -n 10)
-  lane "$@"
+  share "$@"
   wait
   priority=()
 }

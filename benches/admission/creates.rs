@@ -5,10 +5,9 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
-use mullion_cluster::ControlPlane;
+use mullion_cluster::{ControlPlane, processor_time};
 use serde_json::Value;
 
-use crate::processor_time;
 use crate::registrations::Case;
 
 /// The time limit for the API server to use a registration, on a busy machine.
@@ -49,15 +48,15 @@ pub async fn warm_up(plane: &ControlPlane, case: &Case) {
 /// Creates pods one after another, and deletes them.
 pub async fn round(plane: &ControlPlane, case: &Case, measurement: &mut Measurement) {
     let api_server = plane.pids()[1];
-    let webhook_time = || case.webhook.map_or(Duration::ZERO, processor_time::of);
-    let (api_server_before, webhook_before) = (processor_time::of(api_server), webhook_time());
+    let webhook_time = || case.webhook.map_or(Duration::ZERO, |pid| processor_time(pid).unwrap());
+    let (api_server_before, webhook_before) = (processor_time(api_server).unwrap(), webhook_time());
     for _ in 0..CREATES {
         let start = Instant::now();
         let created = create(plane, &case.namespace, &case.pod, false).await.unwrap();
         measurement.times.push(start.elapsed());
         case.check(&created);
     }
-    measurement.api_server += processor_time::of(api_server).saturating_sub(api_server_before);
+    measurement.api_server += processor_time(api_server).unwrap().saturating_sub(api_server_before);
     measurement.webhook += webhook_time().saturating_sub(webhook_before);
     let api: Api<Pod> = Api::namespaced(plane.client(), &case.namespace);
     api.delete_collection(&DeleteParams::default().grace_period(0), &ListParams::default()).await.unwrap();

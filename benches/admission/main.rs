@@ -32,7 +32,6 @@
 mod constant_server;
 mod creates;
 mod pods;
-mod processor_time;
 mod profile;
 mod registrations;
 mod table;

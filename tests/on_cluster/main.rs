@@ -96,7 +96,7 @@ fn main() -> ExitCode {
             reachability::the_webhook_is_reported_as_reachable_or_not,
             registration::controller_users_are_those_of_the_cluster,
             registration::explicitly_linux_pods_cause_no_call,
-            registration::the_largest_pods_are_judged,
+            registration::long_lists_cost_little,
             registration::an_outage_stops_windows_pods_at_most,
             registration::an_upgrade_leaves_the_bundle,
             registration::policies_are_judged_where_they_are_mounted,

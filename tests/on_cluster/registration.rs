@@ -10,7 +10,7 @@ mod upgrade;
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
-pub use calls::{the_largest_pods_are_judged, the_server_calls_for_exactly_the_expected_requests};
+pub use calls::{long_lists_cost_little, the_server_calls_for_exactly_the_expected_requests};
 use mullion_cluster::{ControlPlane, NodeSpec, WebhookRegistration, free_port, sum_of_metrics, wait_for};
 pub use outage::an_outage_stops_windows_pods_at_most;
 pub use policies::policies_are_judged_where_they_are_mounted;

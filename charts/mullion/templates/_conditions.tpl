@@ -9,9 +9,13 @@ early, with loops over what the pod has (labels of its nodeSelector, its contain
 have. Kubernetes 1.30 prepares the whole expression again for each request, so there each operator costs, evaluated or not.
 
 Every access to what may be absent is optional (`.?`, `[?]`, part of every Kubernetes from 1.29 on). Go writes null for empty
-lists without `omitempty`: `containers` and `nodeSelectorTerms`. Loops run over containers, affinity terms and annotations,
-so the cost grows with the object and stays below the limit of a million for an expression
-(k8s.io/apiserver/pkg/apis/cel/config.go, PerCallLimit).
+lists without `omitempty`: `containers` and `nodeSelectorTerms`.
+
+Loops run only over short lists. The processor time of a loop grows with the square of the length of its list: to count the cost of a
+step, the API server searches the steps before it (`refValStack.drop` in cel-go interpreter/runtimecost.go). For a nodeSelector with
+20,000 labels, a create took 2.4 seconds of processor time, and 0.05 without a loop. The limits for the cost of an expression and of a
+request (k8s.io/apiserver/pkg/apis/cel/config.go) do not end it. An object with a longer list is reviewed; under `failurePolicy: Fail`
+it is not rejected in an outage, unless an annotation means Windows.
 
 Arguments: `spec`, the pod's spec as CEL; `annotations`, the maps of annotations that count, each as CEL; `decided`, whether a pod
 that /mutate has placed on Linux by default is explicitly Linux too; `present`, the CEL suffix that tests for windowsOptions. Empty windowsOptions do not mean Windows, but the API server rejects them together with
@@ -23,27 +27,57 @@ that /mutate has placed on Linux by default is explicitly Linux too; `present`, 
     + {{ .spec }}.?initContainers.orValue([]) + {{ .spec }}.?ephemeralContainers.orValue([]))
 {{- end }}
 
-{{/* Whether a field of the spec means that the pod is for Windows. */}}
+{{/* The length up to which a loop runs over labels of the nodeSelector, containers, annotations or owners. */}}
+{{- define "mullion.cel.longest" -}}
+100
+{{- end }}
+
+{{/* The same for lists in lists: the terms of the node affinity, the expressions of a term, the values of an expression. */}}
+{{- define "mullion.cel.longestInLists" -}}
+10
+{{- end }}
+
+{{- define "mullion.cel.terms" -}}
+optional.ofNonZeroValue({{ .spec }}.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution
+  .?nodeSelectorTerms.orValue([])).orValue([])
+{{- end }}
+
+{{/* Labels whose value begins with `windows` on Windows nodes. */}}
+{{- define "mullion.cel.osNames" -}}
+['kubernetes.azure.com/os-sku', 'cloud.google.com/gke-os-distribution', 'node.openshift.io/os_id']
+{{- end }}
+
+{{/* Whether the lists of the spec are short enough for the loops of the definition after this one. */}}
+{{- define "mullion.cel.short" -}}
+{{- $longest := include "mullion.cel.longest" . -}}
+{{- $inLists := include "mullion.cel.longestInLists" . -}}
+{{ .spec }}.?nodeSelector.orValue({}).size() <= {{ $longest }}
+&& {{ include "mullion.cel.containers" . }}.size() <= {{ $longest }}
+&& {{ include "mullion.cel.terms" . }}.size() <= {{ $inLists }}
+&& {{ include "mullion.cel.terms" . }}
+  .all(t, t.?matchExpressions.orValue([]).size() <= {{ $inLists }} && t.?matchExpressions.orValue([]).all(e,
+    !(e.key in {{ include "mullion.cel.osNames" . }}) || e.?values.orValue([]).size() <= {{ $inLists }}))
+{{- end }}
+
+{{/* Whether a field of the spec means that the pod is for Windows. Only for a spec with short lists. */}}
 {{- define "mullion.cel.windowsSpec" -}}
-{{- $terms := ".affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms" -}}
 // The OS field,
 {{ .spec }}.?os.?name.orValue('') == 'windows'
 // or a nodeSelector with the OS or a label that only Windows nodes have,
 || {{ .spec }}.?nodeSelector.orValue({}).exists(label,
   label in ['kubernetes.io/os', 'beta.kubernetes.io/os'] && {{ .spec }}.nodeSelector[label] == 'windows'
   || label in ['node.kubernetes.io/windows-build', 'cloud.google.com/gke-windows-os-version']
-  || label in ['kubernetes.azure.com/os-sku', 'cloud.google.com/gke-os-distribution', 'node.openshift.io/os_id']
+  || label in {{ include "mullion.cel.osNames" . }}
     && {{ .spec }}.nodeSelector[label].lowerAscii().startsWith('windows'))
 // or the same in each non-empty term of the required node affinity,
-|| {{ .spec }}{{ $terms | replace "." ".?" }}.orValue(null) != null
-  && {{ .spec }}{{ $terms }}.exists(t, t != {})
-  && {{ .spec }}{{ $terms }}.all(t, t == {} || t.?matchExpressions.orValue([]).exists(e,
+|| {{ include "mullion.cel.terms" . }}.exists(t, t != {})
+  && {{ include "mullion.cel.terms" . }}.all(t, t == {} || t.?matchExpressions.orValue([]).exists(e,
       e.key in ['kubernetes.io/os', 'beta.kubernetes.io/os']
         && (e.operator == 'In' && 'windows' in e.?values.orValue([]) && !('linux' in e.?values.orValue([]))
           || e.operator == 'NotIn' && 'linux' in e.?values.orValue([]) && !('windows' in e.?values.orValue([])))
       || e.key in ['node.kubernetes.io/windows-build', 'cloud.google.com/gke-windows-os-version']
         && e.operator in ['In', 'Exists', 'Gt', 'Lt']
-      || e.key in ['kubernetes.azure.com/os-sku', 'cloud.google.com/gke-os-distribution', 'node.openshift.io/os_id']
+      || e.key in {{ include "mullion.cel.osNames" . }}
         && e.operator == 'In' && e.?values.orValue([]).all(v, v.lowerAscii().startsWith('windows'))))
 // or windowsOptions of the pod or a container,
 || {{ .spec }}.?securityContext.?windowsOptions{{ .present }}
@@ -55,7 +89,10 @@ that /mutate has placed on Linux by default is explicitly Linux too; `present`, 
 
 {{/* Whether anything in the pod means that it is for Windows. */}}
 {{- define "mullion.cel.windows" -}}
-{{ include "mullion.cel.windowsSpec" . }}
+{{ include "mullion.cel.short" . }}
+&& (
+  {{ include "mullion.cel.windowsSpec" . | nindent 2 | trim }}
+)
 // or an annotation: of the author, of Mullion's decision, or of the controller's probe.
 || object.metadata.?annotations[?'mullion.dev/os'].orValue('') == 'windows'
 || object.metadata.?annotations[?'mullion.dev/decision'].orValue('').startsWith('{"os":"windows"')
@@ -65,17 +102,22 @@ that /mutate has placed on Linux by default is explicitly Linux too; `present`, 
 {{/* Whether the pod is explicitly Linux, and nothing else in it concerns Mullion. */}}
 {{- define "mullion.cel.explicitlyLinux" -}}
 {{- $present := merge (dict "present" ".hasValue()") . }}
+{{- $longest := include "mullion.cel.longest" . }}
 // The author selects Linux,
 {{ .spec }}.?nodeSelector[?'kubernetes.io/os'].orValue('') == 'linux'
+// no list is too long for the loops of this condition,
+&& {{ include "mullion.cel.short" . }}
 {{- if .decided }}
 // or /mutate has selected it by default and has nothing to report: no other annotation is Mullion's,
 {{- range .annotations }}
+&& {{ . }}.size() <= {{ $longest }}
 && !{{ . }}.exists(k, k.startsWith('mullion.dev/') && !(k == 'mullion.dev/decision' && request.operation == 'CREATE'
   && {{ . }}[k].startsWith('{"os":"linux","basis":"default","placed":')))
 {{- end }}
 {{- else }}
 // no annotation is Mullion's,
 {{- range .annotations }}
+&& {{ . }}.size() <= {{ $longest }}
 && !{{ . }}.exists(k, k.startsWith('mullion.dev/'))
 {{- end }}
 {{- end }}
@@ -91,25 +133,30 @@ request.namespace != 'kube-system'
 {{- end }}
 
 {{- define "mullion.cel.mayFail.hostProcess" -}}
-!(object.spec.?securityContext.?windowsOptions.?hostProcess.orValue(false)
+{{ include "mullion.cel.containers" . }}.size() <= {{ include "mullion.cel.longest" . }}
+&& !(object.spec.?securityContext.?windowsOptions.?hostProcess.orValue(false)
 || {{ include "mullion.cel.containers" . }}
     .exists(c, c.?securityContext.?windowsOptions.?hostProcess.orValue(false)))
 {{- end }}
 
 {{/*
-The author of an object writes its owner references, so they count only if one of these users sends the request. Without a list they
-always count. An API server without authentication sends no username.
+Whether a condition about its owner `o`, in the argument `owner`, is true for one of the controllers of an object. The author of an object
+writes its owner references, so they count only if one of these users sends the request. Without a list they always count. An API
+server without authentication sends no username.
 */}}
-{{- define "mullion.cel.byController" -}}
-{{- with .Values.admission.controllerUsers -}}
-&& request.userInfo.?username.orValue('') in [
+{{- define "mullion.cel.ownedBy" -}}
+{{- with .root.Values.admission.controllerUsers -}}
+request.userInfo.?username.orValue('') in [
   '{{ join "',\n  '" . }}']
-{{- end -}}
+&& {{ end -}}
+object.metadata.?ownerReferences.orValue([]).size() <= {{ include "mullion.cel.longest" . }}
+&& object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)
+  && {{ .owner | nindent 2 | trim }})
 {{- end }}
 
 {{- define "mullion.cel.mayFail.daemonSet" -}}
-!(object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.kind == 'DaemonSet')
-  {{- include "mullion.cel.byController" . | nindent 2 }})
+!(
+  {{ include "mullion.cel.ownedBy" (dict "root" . "owner" "o.kind == 'DaemonSet'") | nindent 2 | trim }})
 {{- end }}
 
 {{- define "mullion.cel.mayFail.systemPriority" -}}
@@ -202,10 +249,11 @@ present: .orValue({}).size() > 0
 # owner reference.
 - name: not-of-another-workload
   expression: |-
-    !(object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && (
-      request.kind.kind == 'ReplicaSet' && o.kind == 'Deployment' && o.apiVersion == 'apps/v1'
-      || request.kind.kind == 'Job' && o.kind == 'CronJob' && o.apiVersion == 'batch/v1'))
-      {{- include "mullion.cel.byController" . | nindent 6 }})
+    {{- $replicaSet := "request.kind.kind == 'ReplicaSet' && o.kind == 'Deployment' && o.apiVersion == 'apps/v1'" }}
+    {{- $job := "request.kind.kind == 'Job' && o.kind == 'CronJob' && o.apiVersion == 'batch/v1'" }}
+    {{- $owner := printf "(%s\n|| %s)" $replicaSet $job }}
+    !(
+      {{ include "mullion.cel.ownedBy" (dict "root" . "owner" $owner) | nindent 6 | trim }})
 {{- if .Values.admission.skipExplicitlyLinux }}
 - name: not-explicitly-linux
   expression: |-

@@ -9,6 +9,7 @@
 //! | `tools` | where the programs are ([`Tools`]); `tools/build.sh` builds them |
 //! | `release` | [`Release`]: the Kubernetes release of the tools |
 //! | `process` | a group of processes that never outlives this one |
+//! | `processor_time` | [`processor_time`]: the processor time of a process |
 //! | `process_memory` | [`ProcessMemory`]: the resident memory of a process |
 //! | `pki` | the control plane's certificates, and [`ServingCert`] for a webhook |
 //! | `plane` | [`ControlPlane`]: options, start, clients, kubectl, nodes |
@@ -53,6 +54,7 @@ mod pki;
 mod plane;
 mod process;
 mod process_memory;
+mod processor_time;
 mod release;
 mod suite;
 mod sweep;
@@ -74,6 +76,7 @@ pub use pki::ServingCert;
 pub use plane::{Builder, ControlPlane};
 pub use process::free_port;
 pub use process_memory::ProcessMemory;
+pub use processor_time::processor_time;
 pub use release::Release;
 pub use suite::{FixtureTrial, Suite, named, soak};
 pub use tools::{Tool, Tools, helm_3};

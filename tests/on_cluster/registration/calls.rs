@@ -9,7 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use kube::core::Status;
-use mullion_cluster::{ControlPlane, FailurePolicy, TestNamespace, WebhookRegistration, wait_for};
+use mullion_cluster::{ControlPlane, FailurePolicy, TestNamespace, WebhookRegistration, processor_time, wait_for};
 use serde_json::{Value, json};
 
 use super::{predicate, shapes};
@@ -353,33 +353,49 @@ impl Stored {
 
 // === cost ===
 
-/// The expressions for the largest pods that an API server accepts cost less than its limit, whatever is large in them.
-/// With all webhooks failing closed, a failed expression would reject the request.
-pub async fn the_largest_pods_are_judged(plane: &ControlPlane) -> Result<()> {
-    let namespace = plane.namespace("large").await?;
+/// A list of any length in a pod costs the API server little, and no expression fails: with all webhooks failing closed, the
+/// API server would reject the request with the text of the expression.
+pub async fn long_lists_cost_little(plane: &ControlPlane) -> Result<()> {
+    let namespace = plane.namespace("long").await?;
+    let api_server = plane.pids()[1];
+    let pods = shapes::large();
+    let mut requests = Vec::new();
+    for (_, pod) in &pods {
+        requests.push((Method::POST, path(&namespace, "Pod"), pod.clone()));
+        requests.push((Method::POST, path(&namespace, "Deployment"), shapes::around("Deployment", pod)));
+    }
+    // Without a webhook.
+    let before = processor_time(api_server)?;
+    for (method, path, object) in &requests {
+        drop(ask_at(&namespace, method.as_str(), path, object).await?);
+    }
+    let without = processor_time(api_server)?.saturating_sub(before);
+
     let unreachable = WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(&namespace);
-    for (endpoint, value) in [(Endpoint::Mutate, "Ignore"), (Endpoint::Validate, "Fail")] {
-        let registration = unreachable.clone().value(&format!("admission.failurePolicy={value}"));
+    // With the user of these requests as a controller, so that owner references count.
+    for (endpoint, values) in [
+        (Endpoint::Mutate, &["admission.failurePolicy=Ignore"][..]),
+        (Endpoint::Validate, &["admission.failurePolicy=Fail", "admission.controllerUsers={admin}"]),
+    ] {
+        let is_validating = endpoint == Endpoint::Validate;
+        let registration = values.iter().fold(unreachable.clone(), |registration, value| registration.value(value));
         let silent = Silent::begin(&namespace, endpoint, &registration).await?;
-        let (mut requests, mut expected) = (Vec::new(), Vec::new());
-        for (what, pod) in shapes::large() {
-            let name = match endpoint {
-                Endpoint::Validate if !predicate::rejected_in_an_outage(&pod, &namespace.name, false) => {
-                    "other-pods.mullion.dev"
-                }
-                _ => "pods.mullion.dev",
-            };
-            expected.push((predicate::is_called_for_pod(&pod, false).then_some(name), json!(what)));
-            let template = shapes::around("Deployment", &pod);
-            let expected_webhook =
-                predicate::is_called_for_template(&template, None, false).then_some("templates.mullion.dev");
-            expected.push((expected_webhook, json!(format!("template with {what}"))));
-            requests.push((Method::POST, path(&namespace, "Pod"), pod));
-            requests.push((Method::POST, path(&namespace, "Deployment"), template));
+        let mut expected = Vec::new();
+        for (what, pod) in &pods {
+            let may_fail = !is_validating || predicate::rejected_in_an_outage(pod, &namespace.name, true);
+            let name = if may_fail { "pods.mullion.dev" } else { "other-pods.mullion.dev" };
+            expected.push((predicate::is_called_for_pod(pod, false).then_some(name), json!(what)));
+            let template = shapes::around("Deployment", pod);
+            let is_called = predicate::is_called_for_template(&template, None, is_validating);
+            expected.push((is_called.then_some("templates.mullion.dev"), json!(format!("template with {what}"))));
         }
-        let counts = compare(silent.send(requests, 2).await?, expected)
-            .with_context(|| format!("{endpoint:?} under {value}"))?;
+        let before = processor_time(api_server)?;
+        let counts = compare(silent.send(requests.clone(), 2).await?, expected)
+            .with_context(|| format!("{endpoint:?} with {values:?}"))?;
+        let with = processor_time(api_server)?.saturating_sub(before);
+        eprintln!("registration: {with:?} for long lists at {endpoint:?}, {without:?} without webhooks: {counts:?}");
         ensure!(!counts.contains_key("Early"), "{counts:?}");
+        ensure!(with < 2 * without, "{with:?} of the API server at {endpoint:?}, and {without:?} without webhooks");
         silent.end().await?;
     }
     namespace.delete().await

@@ -10,7 +10,11 @@ const WINDOWS_LABELS: [&str; 2] = ["node.kubernetes.io/windows-build", "cloud.go
 const OS_NAME_LABELS: [&str; 3] =
     ["kubernetes.azure.com/os-sku", "cloud.google.com/gke-os-distribution", "node.openshift.io/os_id"];
 
-/// Whether a field shows that a pod is for Windows.
+/// The length up to which the conditions loop over a list of a spec; [`LONGEST_IN_LISTS`] for lists in lists.
+const LONGEST: usize = 100;
+const LONGEST_IN_LISTS: usize = 10;
+
+/// Whether a field shows that a pod is for Windows. Only annotations count for a spec with a list that is too long.
 pub fn for_windows(spec: &Value, annotations: &[&Value]) -> bool {
     let by_node = selector(spec).any(|(key, value)| {
         OS_LABELS.contains(&key) && value == "windows"
@@ -25,17 +29,36 @@ pub fn for_windows(spec: &Value, annotations: &[&Value]) -> bool {
         .filter(|term| !items(&term["matchExpressions"]).is_empty() || !items(&term["matchFields"]).is_empty())
         .peekable();
     let by_affinity = terms.peek().is_some() && terms.all(|term| selects_windows(&term));
-    spec["os"]["name"] == "windows"
-        || by_node
-        || by_affinity
-        || options(spec)
-            .any(|options| options.as_object().is_some_and(|options| options.values().any(|value| !value.is_null())))
-        || text(&spec["runtimeClassName"]).starts_with("mullion-windows-")
+    let by_options =
+        || options(spec).any(|all| all.as_object().is_some_and(|all| all.values().any(|value| !value.is_null())));
+    let by_spec = || {
+        spec["os"]["name"] == "windows"
+            || by_node
+            || by_affinity
+            || by_options()
+            || text(&spec["runtimeClassName"]).starts_with("mullion-windows-")
+    };
+    (has_short_lists(spec) && by_spec())
         || annotations.iter().any(|all| {
             all["mullion.dev/os"] == "windows"
                 || text(&all["mullion.dev/decision"]).starts_with("{\"os\":\"windows\"")
                 || all.get("mullion.dev/probe").is_some()
         })
+}
+
+fn has_short_lists(spec: &Value) -> bool {
+    let is_short = |expression: &Value| {
+        items(&expression["values"]).len() <= LONGEST_IN_LISTS || !OS_NAME_LABELS.contains(&text(&expression["key"]))
+    };
+    let terms =
+        items(&spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]);
+    selector(spec).count() <= LONGEST
+        && containers(spec).count() <= LONGEST
+        && terms.len() <= LONGEST_IN_LISTS
+        && terms
+            .iter()
+            .map(|term| items(&term["matchExpressions"]))
+            .all(|expressions| expressions.len() <= LONGEST_IN_LISTS && expressions.iter().all(is_short))
 }
 
 /// Whether its author has placed it on Linux, and no other field concerns Mullion: the definition of the engine, with which
@@ -65,13 +88,15 @@ pub fn is_called_for_pod(pod: &Value, is_placed: bool) -> bool {
 /// Whether a new pod is rejected in an outage under `failurePolicy: Fail`; `by_controller`: a listed user creates it.
 pub fn rejected_in_an_outage(pod: &Value, namespace: &str, by_controller: bool) -> bool {
     let owners = items(&pod["metadata"]["ownerReferences"]);
-    let of_daemon_set =
-        by_controller && owners.iter().any(|owner| owner["controller"] == true && owner["kind"] == "DaemonSet");
+    let of_daemon_set = by_controller
+        && owners.len() <= LONGEST
+        && owners.iter().any(|owner| owner["controller"] == true && owner["kind"] == "DaemonSet");
     for_windows(&pod["spec"], &[&pod["metadata"]["annotations"]])
         && !is_mirror(pod)
         && namespace != "kube-system"
         && !of_daemon_set
         && !text(&pod["spec"]["priorityClassName"]).starts_with("system-")
+        && containers(&pod["spec"]).count() <= LONGEST
         && !options(&pod["spec"]).any(|options| options["hostProcess"] == true)
 }
 
@@ -86,7 +111,9 @@ pub fn is_called_for_template(object: &Value, old: Option<&Value>, by_controller
             |owner: &Value| owner["controller"] == true && owner["kind"] == by && owner["apiVersion"] == version;
         object["kind"] == kind && owners.iter().any(owned)
     };
-    let owned = by_controller && (made("ReplicaSet", "Deployment", "apps/v1") || made("Job", "CronJob", "batch/v1"));
+    let owned = by_controller
+        && owners.len() <= LONGEST
+        && (made("ReplicaSet", "Deployment", "apps/v1") || made("Job", "CronJob", "batch/v1"));
     let decided = |object: &Value| text(&object["metadata"]["annotations"]["mullion.dev/decision"]).to_owned();
     let placed = |old: &Value| {
         object["kind"] == "DaemonSet" && old["metadata"]["annotations"].get("mullion.dev/decision").is_some()
@@ -107,10 +134,12 @@ fn is_mirror(pod: &Value) -> bool {
     pod["metadata"]["annotations"].get("kubernetes.io/config.mirror").is_some()
 }
 
+fn containers(spec: &Value) -> impl Iterator<Item = &Value> {
+    ["containers", "initContainers", "ephemeralContainers"].into_iter().flat_map(|list| items(&spec[list]))
+}
+
 fn options(spec: &Value) -> impl Iterator<Item = &Value> {
-    let lists = ["containers", "initContainers", "ephemeralContainers"];
-    let containers = lists.into_iter().flat_map(|list| items(&spec[list]));
-    std::iter::once(spec).chain(containers).map(|holder| &holder["securityContext"]["windowsOptions"])
+    std::iter::once(spec).chain(containers(spec)).map(|holder| &holder["securityContext"]["windowsOptions"])
 }
 
 fn asks_for_windows(requirement: &Value) -> bool {

@@ -43,7 +43,30 @@ fn parts() -> Vec<Variants> {
     ];
     let hostile_map: serde_json::Map<String, Value> =
         hostile.iter().map(|key| ((*key).to_owned(), json!(*key))).collect();
+    // The longest lists over which the conditions loop, and the shortest over which they do not.
+    let linux_beside = |others: usize| {
+        let all = (0..others).map(|at| (format!("l{at}"), json!("")));
+        Value::Object(all.chain([(os.to_owned(), json!("linux"))]).collect())
+    };
+    let annotations = |count: usize| Value::Object((0..count).map(|at| (format!("a{at}"), json!(""))).collect());
+    let init = |count: usize, context: &Value| {
+        let all = (0..count).map(|at| json!({"name": format!("i{at}"), "image": "i", "securityContext": context}));
+        Value::Array(all.collect())
+    };
+    let windows = || term(os, "In", &["windows"]);
+    let terms = |count: usize| required(Value::Array(vec![windows(); count]));
+    let expressions = |count: usize| {
+        let all = vec![windows()["matchExpressions"][0].clone(); count];
+        required(json!([{"matchExpressions": all}]))
+    };
+    let values = |key: &str, count: usize| required(json!([term(key, "In", &vec!["windows"; count])]));
     let owner = |api: &str, kind: &str, controller: Value| json!([{"apiVersion": api, "kind": kind, "name": "o", "uid": "u", "controller": controller}]);
+    let among_others = |kind: &str, others: usize| {
+        let others =
+            (0..others).map(|at| json!({"apiVersion": "v1", "kind": "Secret", "name": "o", "uid": format!("u{at}")}));
+        let first = owner("apps/v1", kind, json!(true)).as_array().unwrap().clone();
+        Value::Array(first.into_iter().chain(others).collect())
+    };
     vec![
         (
             "/spec/nodeSelector",
@@ -70,6 +93,8 @@ fn parts() -> Vec<Variants> {
                 selector("node.openshift.io/os_id", "Windows"),
                 json!({os: "linux", "beta.kubernetes.io/os": "windows"}),
                 Value::Object(hostile_map.clone()),
+                linux_beside(99),
+                linux_beside(100),
             ],
         ),
         (
@@ -119,6 +144,13 @@ fn parts() -> Vec<Variants> {
                 required(json!([fields])),
                 required(json!([{"matchExpressions": [{}]}])),
                 required(json!([term(os, "in", &["windows"])])),
+                terms(10),
+                terms(11),
+                expressions(10),
+                expressions(11),
+                values("kubernetes.azure.com/os-sku", 10),
+                values("kubernetes.azure.com/os-sku", 11),
+                values(os, 11),
             ],
         ),
         (
@@ -140,6 +172,12 @@ fn parts() -> Vec<Variants> {
                 json!([{"name": "i", "image": "i", "securityContext": options(json!({"runAsUserName": "ContainerAdministrator"}))}]),
                 json!([{"name": "i", "image": "i", "securityContext": options(json!({"hostProcess": true}))}]),
                 json!([{}]),
+                // With the one container of the pod.
+                init(99, &Value::Null),
+                init(100, &Value::Null),
+                init(99, &options(json!({"runAsUserName": "ContainerUser"}))),
+                init(100, &options(json!({"runAsUserName": "ContainerUser"}))),
+                init(100, &options(json!({"hostProcess": true}))),
             ],
         ),
         (
@@ -173,6 +211,8 @@ fn parts() -> Vec<Variants> {
                 json!({"example.com/os": "windows"}),
                 json!({"a": "mullion.dev/"}),
                 Value::Object(hostile_map),
+                annotations(100),
+                annotations(101),
             ],
         ),
         (
@@ -196,6 +236,10 @@ fn parts() -> Vec<Variants> {
                 owner("batch/v1", "CronJob", json!(true)),
                 owner("v1", "ReplicationController", json!(true)),
                 owner("v1", "Node", json!(true)),
+                among_others("DaemonSet", 99),
+                among_others("DaemonSet", 100),
+                among_others("Deployment", 99),
+                among_others("Deployment", 100),
             ],
         ),
         (
@@ -292,8 +336,11 @@ pub fn around(kind: &str, pod: &Value) -> Value {
     object
 }
 
-/// Pods about as large as an API server accepts, each with another large part: without an operating system, explicitly
-/// Linux, and for Windows by the last field that an expression reads.
+/// The length of a list that a loop must not run over: one over 20,000 labels, which are 200 KB, took 2.4 seconds.
+const LONG: usize = 20_000;
+
+/// Pods that are large, each in another list that a condition reads: without an operating system, explicitly Linux, and
+/// for Windows by the last field that an expression reads.
 pub fn large() -> Vec<(String, Value)> {
     let pod = |containers: Vec<Value>| {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "large"},
@@ -305,27 +352,36 @@ pub fn large() -> Vec<(String, Value)> {
     let heavy = (0..500).map(
         |at| json!({"name": format!("c{at}"), "image": "i", "env": filler, "securityContext": {"runAsNonRoot": true}}),
     );
-    let many = (0..2_000).map(|at| json!({"name": format!("c{at}"), "image": "i"}));
-    let terms: Vec<Value> = (0..2_000)
-        .map(|at| json!({"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": [format!("v{at}"), "linux"]}]}))
-        .collect();
-    let mut affine = one();
-    affine["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
-        json!({"nodeSelectorTerms": terms});
-    let mut annotated = one();
-    // Together at most 256 KiB (`TotalAnnotationSizeLimitB` in apimachinery pkg/api/validation/objectmeta.go).
-    let keys = (0..55_000).map(|at| (format!("{at:x}"), json!("")));
-    annotated["metadata"]["annotations"] = keys.collect::<serde_json::Map<_, _>>().into();
+    let many = (0..LONG / 4).map(|at| json!({"name": format!("c{at}"), "image": "i"}));
+    let with = |place: &str, value: Value| {
+        let mut pod = one();
+        put(&mut pod, place, &value);
+        pod
+    };
+    let required = |terms: Vec<Value>| {
+        let required = json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}});
+        with("/spec/affinity", json!({"nodeAffinity": required}))
+    };
+    let expression =
+        |key: &str, values: usize| json!({"key": key, "operator": "In", "values": vec!["windows"; values]});
+    let map = || Value::Object((0..LONG).map(|at| (format!("{at:x}"), json!(""))).collect());
+    let owners =
+        (0..LONG / 2).map(|at| json!({"apiVersion": "v1", "kind": "Secret", "name": "o", "uid": format!("{at:x}")}));
+    let os = "kubernetes.io/os";
     let ways = [
         ("containers of 1.4 MB", pod(heavy.collect())),
-        ("2,000 containers", pod(many.collect())),
-        ("2,000 terms", affine),
-        ("55,000 annotations", annotated),
+        ("5,000 containers", pod(many.collect())),
+        ("20,000 labels", with("/spec/nodeSelector", map())),
+        ("20,000 terms", required(vec![json!({"matchExpressions": [expression(os, 1)]}); LONG])),
+        ("20,000 expressions", required(vec![json!({"matchExpressions": vec![expression(os, 1); LONG]})])),
+        ("20,000 values", required(vec![json!({"matchExpressions": [expression("node.openshift.io/os_id", LONG)]})])),
+        ("20,000 annotations", with("/metadata/annotations", map())),
+        ("10,000 owners", with("/metadata/ownerReferences", owners.collect())),
     ];
     let mut all = Vec::new();
     for (what, plain) in ways {
         let mut explicit = plain.clone();
-        explicit["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
+        explicit["spec"]["nodeSelector"]["kubernetes.io/os"] = json!("linux");
         let mut windows = plain.clone();
         windows["metadata"]["annotations"]["mullion.dev/os"] = json!("windows");
         all.extend([

@@ -106,6 +106,18 @@ pub(crate) fn affinity_names_windows(pod: &Pod<'_>) -> bool {
     terms.peek().is_some() && terms.all(|term| expressions(term).iter().any(names_windows))
 }
 
+/// Whether the required node affinity has at most that many terms, each of them at most that many expressions, and each
+/// expression for a label whose value begins with `windows` at most that many values.
+pub(crate) fn has_short_terms(pod: &Pod<'_>, longest: usize) -> bool {
+    let is_short = |value: &Value| {
+        let (key, _, values) = requirement(value);
+        values.len() <= longest || !WINDOWS_LABELS.iter().any(|(label, prefix)| *label == key && prefix.is_some())
+    };
+    let terms = pod.items(REQUIRED_TERMS);
+    terms.len() <= longest
+        && terms.iter().all(|term| expressions(term).len() <= longest && expressions(term).iter().all(is_short))
+}
+
 /// A term without requirements matches no node at all.
 pub(crate) fn is_empty_term(term: &Value) -> bool {
     let empty = |name| term.get(name).and_then(Value::as_array).is_none_or(Vec::is_empty);
