@@ -9,7 +9,7 @@
 //! | `tools` | where the programs are ([`Tools`]); `tools/build.sh` builds them |
 //! | `release` | [`Release`]: the Kubernetes release of the tools |
 //! | `process` | a group of processes that never outlives this one |
-//! | `processor_time` | [`processor_time`]: the processor time of a process |
+//! | `processor_time` | [`processor_time()`]: the processor time of a process |
 //! | `process_memory` | [`ProcessMemory`]: the resident memory of a process |
 //! | `pki` | the control plane's certificates, and [`ServingCert`] for a webhook |
 //! | `plane` | [`ControlPlane`]: options, start, clients, kubectl, nodes |
