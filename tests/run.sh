@@ -73,34 +73,23 @@ kubernetes=
 
 lane() { local name; for name in "$@"; do run "${kubernetes:+$kubernetes-}$name" "$name"; done; }
 
-# two_lanes SUITE…: runs suites in this order, two at the same time.
+# two_lanes SUITE…: runs suites in this order, two at the same time; another job of the shell counts as one. Waits for all.
 two_lanes() {
   local name
   for name in "$@"; do
     while (($(jobs -rp | wc -l) >= 2)); do wait -n; done
-    run "$name" "$name" &
+    lane "$name" &
   done
   wait
-}
-
-# share SUITE…: runs the suites of the list that no other lane has taken.
-share() {
-  local name
-  for name in "$@"; do
-    if mkdir "$logs/.taken/$name" 2>/dev/null; then lane "$name"; fi
-  done
 }
 
 # lanes [SUITE…]: runs the cluster suites, and the others beside and after them. `on_cluster` and `installed` mostly wait for
 # clusters. They run one after the other, because at the same time they would compete for processors and poll more often. The
 # other suites run beside them with a lower priority.
 lanes() {
-  rm -rf "$logs/.taken"
-  mkdir "$logs/.taken"
-  { lane on_cluster installed; share "$@"; } &
+  lane on_cluster installed &
   priority=(nice -n 10)
-  share "$@"
-  wait
+  two_lanes "$@"
   priority=()
 }
 

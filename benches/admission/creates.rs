@@ -47,7 +47,7 @@ pub async fn warm_up(plane: &ControlPlane, case: &Case) {
 
 /// Creates pods one after another, and deletes them.
 pub async fn round(plane: &ControlPlane, case: &Case, measurement: &mut Measurement) {
-    let api_server = plane.pids()[1];
+    let api_server = plane.api_server_pid().unwrap();
     let webhook_time = || case.webhook.map_or(Duration::ZERO, |pid| processor_time(pid).unwrap());
     let (api_server_before, webhook_before) = (processor_time(api_server).unwrap(), webhook_time());
     for _ in 0..CREATES {

@@ -138,11 +138,10 @@ impl Site {
     /// Does the same with another chart, such as [`BEFORE`].
     pub async fn install_chart(&self, chart: &Path, arguments: &[&str]) -> Result<String> {
         let chart = chart.to_str().context("a path that is not UTF-8")?;
-        let usual = ["upgrade", "--install", "mullion", chart, "-n", NAMESPACE, "--create-namespace", "--wait"];
-        // Helm needs a third of its processor time to parse the OpenAPI documents of the API server. The commands of the
-        // documents do that.
-        let without_schemas = ["--disable-openapi-validation"];
-        self.helm(&[&usual[..], &without_schemas, &USUAL, arguments].concat()).await
+        let mut usual = vec!["upgrade", "--install", "mullion", chart, "-n", NAMESPACE, "--create-namespace", "--wait"];
+        // A third of Helm's processor time. The commands of the documents validate.
+        usual.push("--disable-openapi-validation");
+        self.helm(&[&usual[..], &USUAL, arguments].concat()).await
     }
 }
 

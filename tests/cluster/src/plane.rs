@@ -449,6 +449,14 @@ impl ControlPlane {
         &self.tools
     }
 
+    /// The process of the API server, which starts after etcd.
+    ///
+    /// # Errors
+    /// If it is not running.
+    pub fn api_server_pid(&self) -> Result<u32> {
+        self.pids().get(1).copied().context("no API server")
+    }
+
     /// The process ids: etcd, kube-apiserver, and then those of the other started programs.
     pub fn pids(&self) -> Vec<u32> {
         self.group().pids()

@@ -357,7 +357,7 @@ impl Stored {
 /// API server would reject the request with the text of the expression.
 pub async fn long_lists_cost_little(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace("long").await?;
-    let api_server = plane.pids()[1];
+    let api_server = plane.api_server_pid()?;
     let pods = shapes::large();
     let mut requests = Vec::new();
     for (_, pod) in &pods {

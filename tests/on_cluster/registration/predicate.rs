@@ -21,10 +21,8 @@ pub fn for_windows(spec: &Value, annotations: &[&Value]) -> bool {
             || WINDOWS_LABELS.contains(&key)
             || OS_NAME_LABELS.contains(&key) && windows_name(value)
     });
-    let terms =
-        items(&spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]);
     let selects_windows = |term: &&Value| items(&term["matchExpressions"]).iter().any(asks_for_windows);
-    let mut terms = terms
+    let mut terms = required_terms(spec)
         .iter()
         .filter(|term| !items(&term["matchExpressions"]).is_empty() || !items(&term["matchFields"]).is_empty())
         .peekable();
@@ -50,8 +48,7 @@ fn has_short_lists(spec: &Value) -> bool {
     let is_short = |expression: &Value| {
         items(&expression["values"]).len() <= LONGEST_IN_LISTS || !OS_NAME_LABELS.contains(&text(&expression["key"]))
     };
-    let terms =
-        items(&spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]);
+    let terms = required_terms(spec);
     selector(spec).count() <= LONGEST
         && containers(spec).count() <= LONGEST
         && terms.len() <= LONGEST_IN_LISTS
@@ -132,6 +129,10 @@ fn template(object: &Value) -> &Value {
 
 fn is_mirror(pod: &Value) -> bool {
     pod["metadata"]["annotations"].get("kubernetes.io/config.mirror").is_some()
+}
+
+fn required_terms(spec: &Value) -> &[Value] {
+    items(&spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"])
 }
 
 fn containers(spec: &Value) -> impl Iterator<Item = &Value> {

@@ -12,7 +12,6 @@ fn parts() -> Vec<Variants> {
     let selector = |key: &str, value: &str| json!({key: value});
     let term = |key: &str, operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
     let bare = |key: &str, operator: &str| json!({"matchExpressions": [{"key": key, "operator": operator}]});
-    let required = |terms: Value| json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}});
     let os = "kubernetes.io/os";
     let fields = json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["win2022"]}]});
     let options = |inner: Value| json!({"windowsOptions": inner});
@@ -45,10 +44,10 @@ fn parts() -> Vec<Variants> {
         hostile.iter().map(|key| ((*key).to_owned(), json!(*key))).collect();
     // The longest lists over which the conditions loop, and the shortest over which they do not.
     let linux_beside = |others: usize| {
-        let all = (0..others).map(|at| (format!("l{at}"), json!("")));
-        Value::Object(all.chain([(os.to_owned(), json!("linux"))]).collect())
+        let mut all = numbered(others);
+        all[os] = json!("linux");
+        all
     };
-    let annotations = |count: usize| Value::Object((0..count).map(|at| (format!("a{at}"), json!(""))).collect());
     let init = |count: usize, context: &Value| {
         let all = (0..count).map(|at| json!({"name": format!("i{at}"), "image": "i", "securityContext": context}));
         Value::Array(all.collect())
@@ -62,10 +61,9 @@ fn parts() -> Vec<Variants> {
     let values = |key: &str, count: usize| required(json!([term(key, "In", &vec!["windows"; count])]));
     let owner = |api: &str, kind: &str, controller: Value| json!([{"apiVersion": api, "kind": kind, "name": "o", "uid": "u", "controller": controller}]);
     let among_others = |kind: &str, others: usize| {
-        let others =
-            (0..others).map(|at| json!({"apiVersion": "v1", "kind": "Secret", "name": "o", "uid": format!("u{at}")}));
-        let first = owner("apps/v1", kind, json!(true)).as_array().unwrap().clone();
-        Value::Array(first.into_iter().chain(others).collect())
+        let mut all = secrets(others);
+        all.push(owner("apps/v1", kind, json!(true))[0].clone());
+        Value::Array(all)
     };
     vec![
         (
@@ -211,8 +209,8 @@ fn parts() -> Vec<Variants> {
                 json!({"example.com/os": "windows"}),
                 json!({"a": "mullion.dev/"}),
                 Value::Object(hostile_map),
-                annotations(100),
-                annotations(101),
+                numbered(100),
+                numbered(101),
             ],
         ),
         (
@@ -336,6 +334,25 @@ pub fn around(kind: &str, pod: &Value) -> Value {
     object
 }
 
+/// A node affinity that requires these terms.
+fn required(terms: Value) -> Value {
+    let mut affinity = json!({"nodeAffinity": {}});
+    affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] = terms;
+    affinity
+}
+
+/// A map with that many keys, none of which means anything.
+fn numbered(count: usize) -> Value {
+    Value::Object((0..count).map(|at| (format!("k{at:x}"), json!(""))).collect())
+}
+
+/// That many owner references, none of which is a controller.
+fn secrets(count: usize) -> Vec<Value> {
+    let owners =
+        (0..count).map(|at| json!({"apiVersion": "v1", "kind": "Secret", "name": "o", "uid": format!("u{at:x}")}));
+    owners.collect()
+}
+
 /// The length of a list that a loop must not run over: one over 20,000 labels, which are 200 KB, took 2.4 seconds.
 const LONG: usize = 20_000;
 
@@ -358,25 +375,19 @@ pub fn large() -> Vec<(String, Value)> {
         put(&mut pod, place, &value);
         pod
     };
-    let required = |terms: Vec<Value>| {
-        let required = json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}});
-        with("/spec/affinity", json!({"nodeAffinity": required}))
-    };
+    let with_terms = |terms: Vec<Value>| with("/spec/affinity", required(Value::Array(terms)));
     let expression =
         |key: &str, values: usize| json!({"key": key, "operator": "In", "values": vec!["windows"; values]});
-    let map = || Value::Object((0..LONG).map(|at| (format!("{at:x}"), json!(""))).collect());
-    let owners =
-        (0..LONG / 2).map(|at| json!({"apiVersion": "v1", "kind": "Secret", "name": "o", "uid": format!("{at:x}")}));
     let os = "kubernetes.io/os";
     let ways = [
         ("containers of 1.4 MB", pod(heavy.collect())),
         ("5,000 containers", pod(many.collect())),
-        ("20,000 labels", with("/spec/nodeSelector", map())),
-        ("20,000 terms", required(vec![json!({"matchExpressions": [expression(os, 1)]}); LONG])),
-        ("20,000 expressions", required(vec![json!({"matchExpressions": vec![expression(os, 1); LONG]})])),
-        ("20,000 values", required(vec![json!({"matchExpressions": [expression("node.openshift.io/os_id", LONG)]})])),
-        ("20,000 annotations", with("/metadata/annotations", map())),
-        ("10,000 owners", with("/metadata/ownerReferences", owners.collect())),
+        ("20,000 labels", with("/spec/nodeSelector", numbered(LONG))),
+        ("20,000 terms", with_terms(vec![json!({"matchExpressions": [expression(os, 1)]}); LONG])),
+        ("20,000 expressions", with_terms(vec![json!({"matchExpressions": vec![expression(os, 1); LONG]})])),
+        ("20,000 values", with_terms(vec![json!({"matchExpressions": [expression("node.openshift.io/os_id", LONG)]})])),
+        ("20,000 annotations", with("/metadata/annotations", numbered(LONG))),
+        ("10,000 owners", with("/metadata/ownerReferences", Value::Array(secrets(LONG / 2)))),
     ];
     let mut all = Vec::new();
     for (what, plain) in ways {
